@@ -416,9 +416,7 @@ class Replica:
         return [
             event
             for of in told
-            for event in events_of(
-                state.name, Position(state.partition, of.offset, of.time_ms), [rewinds.reported(of)]
-            )
+            for event in events_of(state.name, Position(state.partition, of.offset, of.time_ms), [rewinds.reported(of)])
         ]
 
     def _note_open(self, state: GroupState) -> None:

@@ -6,9 +6,9 @@
     poll_interval_exceeded       no process left again for one and a half of its rebalance timeouts
     rebalance_storm              five minutes hold half the rebalances that restarting every member takes
 
-The event belongs to the last record of what is over, so it is the same for every monitor, and after a restart; it is
-found as long as the group's state says that the alarm is open. Where another run began before anybody looked, the state
-keeps for an hour that the one before has ended.
+The event belongs to the last record of what is over, so it is the same for every monitor, and after a restart; its time
+is when it was over, by the table. It is found as long as the group's state says that the alarm is open. Where another
+run began before anybody looked, the state keeps for an hour that the one before has ended.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def alarms_over(moment: Moment) -> Iterator[Event]:
             history = state.instances.get(instance_id) or state.departed.get(instance_id)
             if history is None:
                 # Read again, and another stands for it: what is known of the end is that it was not later.
-                ending = Ending(kind=kind, name=instance_id, offset=alarm.offset, time_ms=alarm.since_ms)
+                ending = Ending(kind=kind, name=instance_id, offset=alarm.offset, time_ms=moment.now_ms)
                 yield from _cleared(state, ending, member_ids=list(alarm.members))
             elif not static_members.is_going_on(history, moment.now_ms):
-                time_ms = static_members.last_take_over_ms(history)
-                ending = Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms)
+                over_ms = static_members.end_ms(history)
+                ending = Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=over_ms)
                 yield from _cleared(state, ending, member_ids=[history.member_id])
     for name, alarm in state.open(poll_intervals.EXCEEDED).items():
         run = poll_intervals.last_of(state.poll_runs, name)

@@ -198,7 +198,7 @@ class Unassigned:
         for event in opened:
             self._alarms.opened(event, map(_name, new), now_ms)
         self._alarms.closed(state.name, KIND, map(_name, held))
-        return [*opened, *_cleared(state, held)]
+        return [*opened, *_cleared(state, held, max(((was or {})[of] for of in held), default=0), now_ms)]
 
 
 def _opened(state: GroupState, places: Collection[_Place], for_ms: int) -> list[Event]:
@@ -215,11 +215,18 @@ def _opened(state: GroupState, places: Collection[_Place], for_ms: int) -> list[
     return _event(state, _changed_at(state), Finding(KIND, detail, inferred=True))
 
 
-def _cleared(state: GroupState, places: Collection[_Place]) -> list[Event]:
+def _cleared(state: GroupState, places: Collection[_Place], since_ms: int, now_ms: int) -> list[Event]:
+    """The end, with the record that last changed who holds what; its time is now where that was before the beginning.
+
+    No record ends it where the topic is gone, or no member asks for it any more.
+    """
     if not places:
         return []
+    place = _changed_at(state)
+    if place.timestamp_ms <= since_ms:
+        place = place._replace(timestamp_ms=now_ms)
     detail = {"partitions": _by_topic(places), "cleared": True}
-    return _event(state, _changed_at(state), Finding(KIND, detail, severity=INFO, inferred=True))
+    return _event(state, place, Finding(KIND, detail, severity=INFO, inferred=True))
 
 
 def _event(state: GroupState, place: Position, finding: Finding) -> list[Event]:

@@ -41,6 +41,7 @@ def _is_steady(of: Workings) -> bool:
         alarms.asks_for_a_look(state)
         or state.rebalance
         or state.endings
+        or state.awaited_rewinds
         or (of.restless is not None and settling.too_many_epochs(of.restless))
         or of.leftovers
         or of.absent

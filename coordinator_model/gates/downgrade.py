@@ -306,7 +306,7 @@ def _log_records(scan: LogScan | None) -> Iterator[Reason]:
 
 
 def _percent(scan: LogScan) -> str:
-    return f"{int(scan.share * 100)} %"
+    return f"{scan.thousandths // 10} %"
 
 
 def _scan_view(scan: LogScan | None) -> dict[str, Any] | None:
@@ -315,7 +315,7 @@ def _scan_view(scan: LogScan | None) -> dict[str, Any] | None:
     return {
         "complete": scan.complete,
         "under_way": scan.under_way,
-        "share": round(scan.share, 3),
+        "share": scan.thousandths / 1_000,
         "seconds": round(scan.seconds, 1),
         "records": {str(type_): count for type_, count in sorted(scan.records.items())},
         "tombstones": {str(type_): count for type_, count in sorted(scan.tombstones.items())},

@@ -55,7 +55,7 @@ none, one topic or several, about as many members.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -461,17 +461,22 @@ def in_waves(groups: Iterable[PlannedGroup]) -> list[PlannedGroup]:
     return numbered + sorted(others, key=lambda each: (READINESS.index(each.readiness), each.group))
 
 
-def plan_view(groups: Iterable[PlannedGroup]) -> dict[str, Any]:
+def plan_view(groups: Iterable[PlannedGroup], chosen: Callable[[str], bool] = lambda _: True) -> dict[str, Any]:
     """The plan as JSON: `{"groups": […], "waves": n, "counts": {readiness: n}, "kinds": […]}`.
 
     Groups are in the order of `in_waves`. Of each kind there is how many groups it has, and which to rehearse: the
     first.
+
+    Args:
+        groups: all groups. A group has its place among all of them, and the waves are those of all.
+        chosen: whether a group of this name is shown and counted.
     """
-    ordered = in_waves(groups)
+    every = in_waves(groups)
+    ordered = [each for each in every if chosen(each.group)]
     counts = {readiness: sum(each.readiness == readiness for each in ordered) for readiness in READINESS}
     return {
         "groups": [_view(each) for each in ordered],
-        "waves": max((each.wave or 0 for each in ordered), default=0),
+        "waves": max((each.wave or 0 for each in every), default=0),
         "counts": counts,
         "kinds": _kinds(ordered),
     }

@@ -13,6 +13,9 @@ NOT_KNOWN: Final = "\u2013"
 _TO: Final = "\u2013"
 """Dashes, as the page has them."""
 
+_EXACT: Final = 1e-6
+"""A thousand times 0.29 is a little less than 290."""
+
 _SHORT_SECONDS: Final = 0.095
 _TENTHS_BELOW: Final = 9.95
 _UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
@@ -43,6 +46,11 @@ def duration(seconds: float | None, unknown: str = NOT_KNOWN) -> str:
 def percent(done: int, all_: int) -> int:
     """Whole percents, rounded down: 100 only when all is done."""
     return 100 * done // all_ if all_ else 0
+
+
+def percent_of(share: float) -> int:
+    """The same of a share from 0 to 1, whether or not it was rounded down to thousandths before."""
+    return int(1_000 * share + _EXACT) // 10
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -73,8 +73,12 @@ def is_storm(state: GroupState, now_ms: int) -> bool:
 
     A reported storm lasts until there are half as many: an alarm shall not come and go with each of them.
     """
+    return storm_rebalances(state.recent_rebalances_ms, now_ms) > _allowed(state, now_ms)
+
+
+def _allowed(state: GroupState, now_ms: int) -> int:
     allowed = STORM_REBALANCES + STORM_REBALANCES_A_MEMBER * _most_members(state, now_ms)
-    return storm_rebalances(state.recent_rebalances_ms, now_ms) > (allowed // 2 if is_reported(state) else allowed)
+    return allowed // 2 if is_reported(state) else allowed
 
 
 def _most_members(state: GroupState, now_ms: int) -> int:
@@ -95,9 +99,13 @@ def is_reported(state: GroupState) -> bool:
 
 
 def ending(state: GroupState) -> Ending:
-    """The end of a reported storm: with its last rebalance."""
-    time_ms = state.recent_rebalances_ms[-1] if state.recent_rebalances_ms else state.last_step_ms
-    return Ending(kind=STORM, name="", offset=state.last_rebalance_offset, time_ms=time_ms)
+    """The end of a reported storm: its last rebalance, and when one too few of them was in the window."""
+    recent = state.recent_rebalances_ms
+    last_ms = recent[-1] if recent else state.last_step_ms
+    # It changes when a rebalance is out of the window, and with it perhaps the members of that time.
+    later = (ms for ms in (last_ms, *(of + STORM_WINDOW_MS for of in recent)) if ms >= last_ms)
+    over_ms = next(ms for ms in later if not is_storm(state, ms + 1))
+    return Ending(kind=STORM, name="", offset=state.last_rebalance_offset, time_ms=over_ms)
 
 
 def storm_rebalances(recent_rebalances_ms: Iterable[int], now_ms: int) -> int:

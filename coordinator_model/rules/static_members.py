@@ -165,6 +165,11 @@ def last_take_over_ms(history: InstanceHistory) -> int:
     return history.replaced_ms[-1] if history.replaced_ms else history.since_ms
 
 
+def end_ms(history: InstanceHistory) -> int:
+    """When a run is over that no other take-over follows."""
+    return last_take_over_ms(history) + RUN_GAP_MS
+
+
 def is_open(state: GroupState, kind: str, instance_id: str, now_ms: int) -> bool:
     """Whether one of the two kinds was reported of an instance id, and neither a record nor time has ended it."""
     # It is closed with the next take-over only, and there may be none.
@@ -234,8 +239,8 @@ def _end_of_run(state: GroupState, instance_id: str, history: InstanceHistory, t
     if is_going_on(history, time_ms):
         return
     for kind in [*open_alarms(state, instance_id)]:
-        time_ms = last_take_over_ms(history)
-        endings.remember(state, Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=time_ms))
+        over_ms = end_ms(history)
+        endings.remember(state, Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=over_ms))
         lasting.closed(state, kind, instance_id)
     history.takeovers, history.restarts, history.replaced_ms, history.displaced = 0, 0, (), {}
     history.taken_back = 0

@@ -299,7 +299,10 @@ class Rewinds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """An alarm that time has ended: the record that it lasted up to."""
+    """An alarm that time has ended: its last record, and when it was over.
+
+    Releases before 0.2 had the time of the record.
+    """
 
     kind: str
     name: str

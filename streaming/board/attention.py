@@ -55,6 +55,10 @@ SEVERITIES: Final[Mapping[str, str]] = {
 COMMIT_WINDOW_MS: Final = 900_000
 """Three times max.poll.interval.ms by default."""
 NO_COMMIT_MS: Final = 300_000
+TREND_MS: Final = 300_000
+"""Of so long the page has a trend (`trends.js`)."""
+LAG_GROWS: Final = "lag grows"
+"""By these words the page knows that its trend has to say so."""
 STOPPED_MS: Final = 600_000
 STOPPED_RECENTLY_MS: Final = 21_600_000
 """A group not missed for six hours was given up."""
@@ -120,8 +124,7 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
         found.append(Reason("lag_unknown", f"lag not known in {_count(lag.unknown, 'partition')}"))
         # Where records waited when it was last known, they do until it is known again.
         lag = lag._replace(waits=lag.waits or bool(board.lag_history.last_known(name)))
-    lag_grew = board.lag_history.grew(name, now_ms - COMMIT_WINDOW_MS) is not False
-    found += _of_lag(held, lag, now_ms, lag_grew=lag_grew)
+    found += _of_lag(board, held, lag, now_ms)
     for kind, groups in board.findings.overdue.items():
         if name in groups and kind != STALLED:
             found = [look for look in found if look.code != ALARMS[kind].instead_of]
@@ -175,19 +178,22 @@ def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterato
         yield Reason(phases.phase(state) or "mixed", "both protocols", mixed_ms)
 
 
-def _of_lag(held: BoardGroup, lag: ReadLag, now_ms: int, *, lag_grew: bool) -> Iterator[Reason]:
+def _of_lag(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> Iterator[Reason]:
     of, committed_ms = held.summary, lag.committed_ms
     if of.words.simple or not lag.waits:
         return
+    lag_grew = board.lag_history.grew(held.name, now_ms - COMMIT_WINDOW_MS) is not False
+    # What is said stands beside the trend of the page.
+    waits = LAG_GROWS if board.lag_history.grew(held.name, now_ms - TREND_MS) else "records wait"
     silent_ms, empty_ms = now_ms - committed_ms, now_ms - of.last_step_ms
     if of.members:
         # A time that is not known, as of polled groups, makes no alarm.
         if committed_ms >= 0 and lag_grew and silent_ms >= COMMIT_WINDOW_MS + NO_COMMIT_MS:
-            yield Reason("lag_without_commits", "lag grows and nothing is committed", committed_ms)
+            yield Reason("lag_without_commits", f"{waits} and nothing is committed", committed_ms)
     elif empty_ms >= STOPPED_MS:
         since_ms = of.last_step_ms if of.last_step_ms >= 0 else None
         if lag_grew and empty_ms <= STOPPED_RECENTLY_MS:
-            yield Reason("consumers_stopped", "no members, and lag grows", since_ms)
+            yield Reason("consumers_stopped", f"no members, and {waits}", since_ms)
         else:
             yield Reason("unread", "no members, and records wait", since_ms)
 

@@ -27,6 +27,7 @@ from streaming.board.event_window import Event, EventWindow
 from streaming.board.findings import Findings
 from streaming.board.health import Health
 from streaming.board.lag_history import LagHistory
+from streaming.board.moved_coordinators import retimed
 from streaming.board.readiness import Standing
 from streaming.board.topics_told_apart import told_apart
 from streaming.board.totals import LeftOut, Sums, Totals
@@ -123,14 +124,15 @@ class Board:
     def settled(self, batch_id: int, rows: Sequence[Row]) -> Sequence[Row]:
         """The rows of a micro-batch as all sinks have them: without those of copies that are not their groups.
 
-        And with what brokers say: of topics whose commits do not (`topics_told_apart.py`), and without
+        And with what brokers say: of topics whose commits do not (`topics_told_apart.py`), of coordinators that moved
+        (`moved_coordinators.py`), and without
         `upgrade_blocked` where no group can be upgraded (`watchers/broker_watch.py`).
         """
         own = self.copies.settled(batch_id, rows, self._shown.groups, self.health.offsets_partitions)
         if self.findings.converts_no_group and any(row[4] == _BLOCKED for row in own):
             # Of brokers that convert none it is no news that they would not convert one.
             own = [row for row in own if row[4] != _BLOCKED]
-        return told_apart(own, self.ends)
+        return told_apart(retimed(own, self.ends, self.offsets_topic), self.ends)
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """Take the rows of one micro-batch; the same batch again changes nothing.

@@ -32,13 +32,13 @@ def plan(
     Args:
         board: what is shown.
         settings: what brokers allow, as far as they say.
-        chosen: whether a group of this name is planned.
+        chosen: whether a group of this name is shown; the waves are those of all.
         now_ms: the wall clock, for lag and for groups that are being rolled.
         completed: rebalances of the last day, where a history knows them.
     """
     shown, standing = moment = board.moment()
     doubted = board.doubted(moment)
-    held = [held for name, held in shown.groups.items() if board.scope.groups(name) and chosen(name)]
+    held = [held for name, held in shown.groups.items() if board.scope.groups(name)]
     records = measure(table_of(held), board.ends, now_ms).sum_records.tolist()
     groups = (
         planned(
@@ -61,7 +61,7 @@ def plan(
         "doubt": standing.doubt,
         "unread": standing.unread.listed(),
         "left_out": board.left_out(shown)["groups"],
-        **plan_view(groups),
+        **plan_view(groups, chosen),
     }
 
 

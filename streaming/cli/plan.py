@@ -187,9 +187,8 @@ def of_recording(file: Path, named: Collection[str], match: str | None, expected
             alarms=looks.open_alarms(state) - expected.kinds(name).keys(),
         )
         for name, state in living.items()
-        if chosen(name)
     )
-    return plan_view(groups)
+    return plan_view(groups, chosen)
 
 
 def _row(each: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from coordinator_model.views.words import percent_of
 from streaming.base.text import printable
 from streaming.cli.render import output
 
@@ -122,7 +123,7 @@ def _facts(answer: Object) -> Sequence[str]:
             found.append(f"{what}: {counts}")
     scan = answer.get("log_scan")
     if scan is not None:
-        found.append(f"log scanned: {int(scan['share'] * 100)} % in {scan['seconds']:g} s")
+        found.append(f"log scanned: {percent_of(scan['share'])} % in {scan['seconds']:g} s")
     return found
 
 

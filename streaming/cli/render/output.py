@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 import typer
 
+from coordinator_model.views.words import percent_of
 from streaming.base.text import cut, printable, printable_lines
 
 P = ParamSpec("P")
@@ -112,12 +113,13 @@ def progress(label: str) -> Iterator[Callable[[float], None]]:
         yield lambda _fraction: None
         return
     from rich.console import Console  # imported late: nothing piped ever needs it
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task(label, total=1.0)
-        yield lambda fraction: display.update(task, completed=fraction)
+    # Rich's own column of percents rounds to the nearest, where all else here rounds down.
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[share]:>3} %"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as display:
+        task = display.add_task(label, total=1.0, share=0)
+        yield lambda fraction: display.update(task, completed=fraction, share=percent_of(fraction))
 
 
 def _cell(value: object) -> str:

@@ -79,7 +79,7 @@ function updateRow(made, group) {
   setText(cell.seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least));
   setClass(cell.seconds, `${cellLook(COLUMNS[6])}${group.max_lag_seconds ? "" : " zero"}`);
   setTitle(cell.seconds, group.max_lag_seconds_at_least ? `At least: ${lagUnknown(group) || "a commit is older than what was sampled"}` : "");
-  drawTrend(cell.trend, trends.of(group.group), group.lag);
+  drawTrend(cell.trend, trends.of(group.group), group.lag, group.attention);
   drawPhase(cell.phase.firstChild, group);
   setText(cell.rebalances, number(group.rebalances));
   setText(cell.epoch, number(group.epoch));

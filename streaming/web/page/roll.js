@@ -109,7 +109,7 @@ function updateRow(made, group) {
   setText(lag, lagSum(group));
   setTitle(lag, lagUnknown(group));
   setText(seconds, lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least));
-  drawTrend(trend, trends.of(group.group), group.lag);
+  drawTrend(trend, trends.of(group.group), group.lag, group.attention);
 }
 
 function urgency(group) {

@@ -5,13 +5,14 @@ import { setClass, setText } from "./common.js";
 const STEP_MS = 5000;
 const POINTS = 60;
 
-/** Say in a cell whether values, oldest first, rise or fall; null is a gap. `now` is the last of them. */
-export function drawTrend(cell, values, now) {
+/** Say in a cell whether values, oldest first, rise or fall; null is a gap. `now` is the last of them. What the group's `attention` says of its lag is not said otherwise here. */
+export function drawTrend(cell, values, now, attention) {
   const known = values.filter((value) => value !== null);
   const last = known.at(-1) ?? 0;
   const usual = known.reduce((sum, value) => sum + value, 0) / Math.max(1, known.length);
   const flat = known.length < 2 || !known.some((value) => value);
-  const word = now === null ? "–" : flat ? (now ? "" : "no lag") : last > usual * 1.2 + 10 ? "rising" : last < usual * 0.8 - 10 ? "falling" : "level";
+  const grows = attention.some(({ text }) => text.includes("lag grows"));
+  const word = now === null ? "–" : grows ? "rising" : flat ? (now ? "" : "no lag") : last > usual * 1.2 + 10 ? "rising" : last < usual * 0.8 - 10 ? "falling" : "level";
   setText(cell, word);
   setClass(cell, `roomy trend ${word === "rising" || word === "falling" ? word : "zero"}`);
 }

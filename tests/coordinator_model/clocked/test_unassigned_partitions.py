@@ -1,5 +1,6 @@
 """Partitions that no member holds: reported when it lasts, each once, and once that it is over; and never before."""
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -283,6 +284,19 @@ def test_what_was_reported_before_a_restart_is_neither_reported_again_nor_forgot
     again = Unassigned()
     again.resume([*opened, *cleared, *over])
     assert set() == again.followed
+
+
+def test_end_carries_its_own_time_and_not_that_of_the_beginning() -> None:
+    """Of the record that gave it an owner; of the look where none did, as of a topic that is gone."""
+    watch, state = Unassigned(), replayed(TWO_OF_FOUR)
+    watch.look(state, {"t": (3,)}, 0)
+    (opened,) = watch.look(state, {"t": (3,)}, LASTING_MS + 1)
+    late_ms, later_ms = 2 * LASTING_MS, 3 * LASTING_MS
+    given = replayed(TWO_OF_FOUR, at(late_ms, *consumer_moves("g", "a", epoch=2, assigned={"t": [0, 2, 3]})))
+    (gone,) = deepcopy(watch).look(state, {}, later_ms)
+    (owned,) = watch.look(given, {}, later_ms)
+
+    assert (0, later_ms, late_ms) == (opened.time_ms, gone.time_ms, owned.time_ms)
 
 
 def test_group_that_is_gone_is_forgotten() -> None:

@@ -11,6 +11,7 @@ import pytest
 from coordinator_model.gates import broker_releases
 from coordinator_model.gates.downgrade import downgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
+from coordinator_model.views.words import percent_of
 from tests.builders import new_group_metadata
 from tests.histories import at, history
 
@@ -204,3 +205,12 @@ def test_brokers_that_do_not_say_what_is_in_their_files_are_noted() -> None:
     answer = asked("4.0", settings=BrokerSettings(features={}))
 
     assert ("open", [("note", "static_settings")]) == (answer["verdict"], found(answer))
+
+
+@pytest.mark.parametrize(("share", "shown"), [(0.8596, "85 %"), (0.29, "29 %"), (0.9999, "99 %")])
+def test_share_of_a_scan_is_rounded_down_wherever_it_is_shown(share: float, shown: str) -> None:
+    """In the reason, and by who reads the figure: one thing has one percentage."""
+    answer = asked("3.3", scan=LogScan(share=share, seconds=120.0, under_way=True))
+    (text,) = [reason["text"] for reason in answer["reasons"] if reason["code"] == "log_records"]
+
+    assert (True, shown) == (f"({shown})" in text, f"{percent_of(answer['log_scan']['share'])} %")

@@ -259,6 +259,17 @@ def test_what_is_not_rolled_has_no_wave(readiness: str) -> None:
     assert [None] == [each.wave for each in in_waves([line("g", readiness)])]
 
 
+def test_waves_are_those_of_all_groups_whichever_are_shown() -> None:
+    """Two who look at their own groups speak of the same wave."""
+    groups = [line(name, members=number) for number, name in enumerate("abcdefg", start=1)]
+    every, some = plan_view(groups), plan_view(groups, {"c", "g"}.__contains__)
+
+    waves = {each["group"]: each["wave"] for each in every["groups"]}
+    assert [("c", waves["c"]), ("g", waves["g"])] == [(each["group"], each["wave"]) for each in some["groups"]]
+    assert (3, 3) == (every["waves"], some["waves"])
+    assert 2 == some["counts"]["ready"]
+
+
 def test_plan_view_counts_every_readiness() -> None:
     """The counts name each readiness, also those that no group has."""
     found = plan_view([line("a"), line("b", "blocked")])

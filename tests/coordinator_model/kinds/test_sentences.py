@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_model.kinds.sentences import CAUSES
 from coordinator_model.kinds.table import ALARMS, KINDS, sentence
-from coordinator_model.kinds.words import duration, member, percent, ranges
+from coordinator_model.kinds.words import duration, member, percent, percent_of, ranges
 from coordinator_model.rules import rebalance_causes
 from coordinator_model.state.events import event_view
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
@@ -270,4 +270,5 @@ def test_names_and_shares_are_short_and_never_too_good() -> None:
         member("xMMOwX2GTIyU8a5NneVQmg"),
     ]
     assert [66, 99, 100, 0] == [percent(2, 3), percent(299, 300), percent(300, 300), percent(0, 0)]
+    assert [85, 29, 28, 99, 100] == [percent_of(share) for share in (0.8596, 0.29, 0.2899, 0.9999, 1.0)]
     assert "0\u20132, 4, 5, 7" == ranges([7, 0, 1, 2, 5, 4])

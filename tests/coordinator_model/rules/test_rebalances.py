@@ -481,6 +481,8 @@ def test_storm_that_is_over_is_said_by_the_clock() -> None:
         first.detail,
         again.id,
     )
+    half = (STORM_REBALANCES + STORM_REBALANCES_A_MEMBER) // 2
+    assert (ENOUGH - half) * 1_000 + STORM_WINDOW_MS == first.time_ms == again.time_ms
 
 
 def test_storm_that_ended_before_another_began_is_said_to_have() -> None:

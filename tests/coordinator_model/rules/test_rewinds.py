@@ -2,8 +2,10 @@
 
 import pytest
 
+from coordinator_model.clocked.rewinds_awaited import LATE_MS
 from coordinator_model.replica import Replica
 from coordinator_model.rules.offset_commits import TOPIC_IDS_KEPT
+from coordinator_model.rules.rewinds import BACK_MS
 from coordinator_model.state.offsets import BUCKET_PARTITIONS
 from coordinator_model.wire.primitives import ZERO_UUID
 from tests.builders import (
@@ -17,7 +19,8 @@ from tests.builders import (
     topic_id,
 )
 from tests.coordinator_events import consumer_join, consumer_leave, converted_to_classic, converted_to_consumer
-from tests.histories import History, LogRecord, Reported, at, history
+from tests.histories import PARTITION, History, LogRecord, Moment, Reported, at, history
+from tests.moments import overdue
 
 MEMBERS = (group_metadata("g", generation=1, members=[member("a", {"t": [0, 1]})]),)
 NO_MEMBERS = (group_metadata("g", generation=2),)
@@ -132,6 +135,116 @@ def test_rewinds_are_reported_when_the_batch_is_over() -> None:
     assert [] == [event for event in events if event.kind == "offset_rewound"]
     assert ["offset_rewound"] == [event.kind for event in replica.settle()]
     assert [] == replica.open_steps()
+
+
+# -- offsets that are back at once ------------------------------------------------------------------------------------
+
+
+def out_of_order(*later: Moment) -> History:
+    """A group whose member commits 500, goes back to 200 after a second, and what comes then."""
+    return history(at(0, *MEMBERS, commit(0, 500, "t"), commit(1, 500, "t")), at(1_000, commit(0, 200, "t")), *later)
+
+
+def severity(reported: Reported) -> list[str]:
+    """Of each rewind."""
+    return [event.severity for event in reported.events if event.kind == "offset_rewound"]
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ([at(1_000, commit(0, 500, "t"))], "info"),
+        ([at(1_300, commit(0, 520, "t"))], "info"),
+        ([at(1_300, commit(0, 400, "t")), at(1_600, commit(0, 500, "t"))], "info"),
+        ([at(3_000, commit(0, 500, "t"))], "info"),
+        ([at(3_001, commit(0, 500, "t"))], "warning"),
+        ([at(1_300, commit(0, 499, "t")), at(9_000, commit(0, 499, "t"))], "warning"),
+        ([at(1_300, commit(1, 520, "t"))], "warning"),
+        ([at(1_300, offset_commit_tombstone("g", "t", 0)), at(1_400, commit(0, 300, "t"))], "warning"),
+        ([], "warning"),
+    ],
+    ids=[
+        "same moment", "a moment later", "by steps", "two seconds", "too late", "one short of it", "another partition",
+        "deleted", "never",
+    ],
+)  # fmt: skip
+def test_rewind_that_is_back_within_two_seconds_is_information(later: list[Moment], expected: str) -> None:
+    """A client that sends its waiting commits out of order reads nothing again; one that seeks back does."""
+    reported = out_of_order(*later).replayed()
+
+    (event,) = (event for event in reported.events if event.kind == "offset_rewound")
+    assert (expected, 1_000) == (event.severity, event.time_ms)
+    assert (expected == "info") == ("back_ms" in event.detail)
+    assert (expected == "info") == reported.states["g"].counters.offset_resets
+    assert f"{PARTITION}-3-offset_rewound-0" == event.id
+
+
+def test_rewind_of_which_a_part_is_back_is_of_the_rest() -> None:
+    """What is not back stands first, though the other went back further."""
+    reported = out_of_order(
+        at(1_500, commit(0, 100, "t"), commit(1, 400, "t")), at(2_000, commit(0, 500, "t")), at(9_000, *NO_MEMBERS)
+    ).replayed()
+    first, second = (event for event in reported.events if event.kind == "offset_rewound")
+
+    assert ("info", 1_000) == (first.severity, first.detail["back_ms"])
+    assert ("warning", 1, {"t": [0, 1]}, {"t": [0]}) == (
+        second.severity,
+        *(second.detail[name] for name in ("partition", "partitions", "back")),
+    )
+
+
+def test_rewind_after_a_rewind_is_back_where_both_began() -> None:
+    """Above the second one's beginning alone the member still reads again."""
+    back = [at(1_500, commit(0, 100, "t")), at(1_600, commit(0, 250, "t")), at(9_000, commit(0, 900, "t"))]
+
+    assert ["warning", "warning"] == severity(out_of_order(*back).replayed())
+    assert ["info", "info"] == severity(out_of_order(*back[:2], at(1_700, commit(0, 500, "t"))).replayed())
+
+
+def test_rewind_is_judged_by_the_log_wherever_it_is_cut() -> None:
+    """What is awaited is kept with the group."""
+    for later in (at(1_300, commit(0, 500, "t")), at(4_000, commit(0, 500, "t"))):
+        log = out_of_order(later, at(9_000, *NO_MEMBERS))
+        whole = log.replayed()
+
+        for position in range(len(log) + 1):
+            assert whole.event_texts() == log.replayed_in_batches([position]).event_texts()
+
+
+def test_rewind_after_which_nothing_is_written_is_said_by_the_clock() -> None:
+    """It is the event that the log's next record would have shown."""
+    replica, events = Replica(), []
+    for record in out_of_order().records:
+        events += replica.replay(record.place, record.key, record.value)
+    events += replica.settle(now_ms=1_000)
+    state = replica.groups["g"]
+
+    assert [] == [event for event in events if event.kind == "offset_rewound"]
+    assert [] == overdue(state, 1_000 + BACK_MS + LATE_MS)
+    (found,) = overdue(state, 1_001 + BACK_MS + LATE_MS)
+    (at_end,) = replica.settle()
+    assert (found, "warning", []) == (at_end, at_end.severity, overdue(state, 1_001 + BACK_MS + LATE_MS))
+
+
+def test_rewind_from_before_the_live_tail_is_not_awaited() -> None:
+    """It is history, by the clock as well."""
+    log = out_of_order()
+    replica = Replica(live_from=log.end)
+    for record in log.records:
+        replica.replay(record.place, record.key, record.value)
+    replica.settle(now_ms=1_000)
+
+    assert [] == overdue(replica.groups["g"], 86_400_000)
+
+
+def test_group_that_ends_is_awaited_no_longer() -> None:
+    """What went back is said before what goes with it."""
+    gone = [offset_commit_tombstone("g", "t", 0), offset_commit_tombstone("g", "t", 1), group_metadata_tombstone("g")]
+    reported = out_of_order(at(1_300, *gone)).replayed()
+
+    assert ["warning"] == severity(reported)
+    kinds = [event.kind for event in reported.events]
+    assert kinds.index("offset_rewound") < kinds.index("group_deleted")
 
 
 def test_rewind_read_after_a_later_membership_is_not_judged_by_it() -> None:

@@ -1,5 +1,8 @@
 """What wants a look, and what must not call anybody."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from coordinator_model.gates.broker_abilities import Broker
@@ -39,9 +42,7 @@ def codes(board: Board, now_ms: int = NOW_MS) -> list[str]:
     time_ms[0] = now_ms
     watch.check()
     held = board.shown.groups["g"]
-    return [
-        look["code"] for look in attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
-    ]
+    return attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
 
 
 def both_joined() -> list[list[RecordBytes]]:
@@ -227,19 +228,26 @@ def test_what_waited_when_lag_was_last_known_waits_until_it_is_known_again(waite
 
 
 def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -> list[str]:
-    """What wants a look in a group that lags by 90 records, and lagged by `was` fifteen minutes ago."""
+    """Codes of what wants a look in a group that lags by 90 records, and lagged by `was` fifteen minutes ago."""
+    return [look["code"] for look in _lagging(members, committed_ms, {16: was}, now_ms)]
+
+
+def _lagging(
+    members: bool, committed_ms: int, was: Mapping[int, int | None], now_ms: int
+) -> list[dict[str, Any]]:
+    """The same in full, by what it lagged so many minutes ago; None where that is not known."""
     shard = Shard()
     ends = log_ends(t=3)
-    if was is not None:
-        sample(ends, now_ms - 16 * MINUTE_MS, "t", 10 + was, 100, 100)
+    known = {now_ms - minutes * MINUTE_MS: lag for minutes, lag in was.items() if lag is not None}
     assigned = {"a": [0, 1, 2]} if members else {}
     shard.pending += [(THEN_MS, *record) for record in classic({"a": [0, 1, 2]})]
     shard.pending.append((committed_ms, *builders.offset_commit("g", "t", 0, 10, timestamp=committed_ms)))
     if not assigned:
         shard.pending.append((committed_ms, *builders.group_metadata("g", generation=4)))
     board = board_of(shard, ends)
-    if was is not None:
-        board.lag_history.sample(board.shown.groups, ends, now_ms - 16 * MINUTE_MS)
+    for then_ms, lag in known.items():
+        sample(ends, then_ms, "t", 10 + lag, 100, 100)
+        board.lag_history.sample(board.shown.groups, ends, then_ms)
     sample(ends, now_ms, "t", 100, 100, 100)
     board.lag_history.sample(board.shown.groups, ends, now_ms)
     held = board.shown.groups["g"]
@@ -290,3 +298,20 @@ def test_limits_of_lag_are_those_of_the_alerts() -> None:
     assert attention.NO_COMMIT_MS == at.NO_COMMIT_SECONDS.value * 1000
     assert attention.STOPPED_MS == at.STOPPED_SECONDS.value * 1000
     assert attention.STOPPED_RECENTLY_MS == at.STOPPED_RECENTLY_SECONDS.value * 1000
+
+
+@pytest.mark.parametrize(
+    ("was", "text"),
+    [
+        ({16: 10, 6: 50}, "lag grows and nothing is committed"),
+        ({16: 10, 6: 90}, "records wait and nothing is committed"),
+        ({16: None, 6: None}, "records wait and nothing is committed"),
+    ],
+    ids=["goes on growing", "grew before", "not known"],
+)
+def test_lag_is_said_to_grow_where_the_trend_rises(was: dict[int, int | None], text: str) -> None:
+    """The page shows the trend of five minutes beside it: a lag that stands still there is not said to grow."""
+    now_ms = NOW_MS + 21 * MINUTE_MS
+    (look,) = _lagging(True, NOW_MS, was, now_ms)
+
+    assert ("lag_without_commits", text) == (look["code"], look["text"])
