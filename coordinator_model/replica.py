@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter, methodcaller
 from typing import Any, Final, Protocol
 
 from coordinator_model.groups import classic, consumer, share, streams
@@ -29,7 +30,7 @@ from coordinator_model.records.serde import (
     decode_key,
     decode_value,
 )
-from coordinator_model.rules import beginning, epochs, offset_commits, rewinds, steps
+from coordinator_model.rules import beginning, deletions, epochs, offset_commits, rewinds, steps
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
@@ -69,6 +70,8 @@ ENDS: Final = frozenset(
     }
 )
 """Membership record types whose tombstone ends a group of their type."""
+
+_PLACE: Final = methodcaller("rpartition", "/")
 
 OFFSET_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
 
@@ -267,14 +270,14 @@ class Replica:
         if offset_commits.build(state, bucket, record, records):
             self._changes.groups.add(name)
 
-    def settle_rewinds(self, now_ms: int) -> list[Event]:
-        """End the moments in which offsets went back, at this time of the log.
+    def end_moments(self, now_ms: int) -> list[Event]:
+        """End the moments in which offsets went or went back, at this time of the log.
 
         For callers whose input comes in pieces that are read again as they were, after a kill say: what is reported of
         a piece must not depend on what is known to follow it.
         """
-        names = [name for name in self._open if self.groups[name].rewinds is not None]
-        events = self._of_live_tail(event for name in names for event in self._tell_rewinds(self.groups[name], now_ms))
+        states = [state for state in map(self.groups.__getitem__, self._open) if _is_awaited(state)]
+        events = self._of_live_tail(event for state in states for event in self._tell_moments(state, now_ms))
         return sorted(events, key=lambda event: event.offset)
 
     def settle(self, partition: int | None = None, *, now_ms: int | None = None) -> list[Event]:
@@ -316,7 +319,7 @@ class Replica:
             if state is not None:
                 state.known_ids = self._topic_ids
                 self.groups[name] = state
-                if state.step is not None or state.rewinds is not None or state.awaited_rewinds:
+                if state.step is not None or _is_awaited(state):
                     self._open[name] = None
         return state
 
@@ -338,7 +341,7 @@ class Replica:
                     yield topic, partition, committed
 
     def open_steps(self) -> list[str]:
-        """Groups whose last step is still open, or of which offsets went back and may yet be back in time."""
+        """Groups whose last step is still open, or of which offsets went, or went back and may yet be back in time."""
         return list(self._open)
 
     def take_changes(self) -> Changes:
@@ -373,7 +376,7 @@ class Replica:
         name = record.group_name
         state = self.group(name, position.partition)
         state.built = False
-        events = self._rewinds_before(state, position)
+        events = self._moments_before(state, position)
         classic = record.type is RecordType.GROUP_METADATA
         if state.step is not None and steps.is_over(
             state.step, state.membership, position.timestamp_ms, of_classic_group=classic
@@ -394,34 +397,45 @@ class Replica:
 
     def _settle(self, name: str, now_ms: int | None = None) -> list[Event]:
         state = self.groups[name]
-        events = self._tell_rewinds(state, now_ms)
+        events = self._tell_moments(state, now_ms)
         return events if state.step is None else [*events, *self._close(state)]
 
-    def _rewinds_before(self, state: GroupState, position: Position) -> list[Event]:
-        """Say which offsets went back at moments that are over with the record of this position."""
-        of = state.rewinds
-        return self._tell_rewinds(
-            state, position.timestamp_ms, is_over=of is not None and of.time_ms != position.timestamp_ms
-        )
+    def _moments_before(self, state: GroupState, position: Position) -> list[Event]:
+        """Say which offsets went, or went back, at moments that are over with the record of this position."""
+        return self._tell_moments(state, position.timestamp_ms, ended=False)
 
-    def _tell_rewinds(self, state: GroupState, now_ms: int | None = None, *, is_over: bool = True) -> list[Event]:
-        """Say which offsets went back, of what is not awaited any longer at a time of the log; None for its end."""
-        open_ = state.rewinds
-        if open_ is None and not state.awaited_rewinds:
+    def _tell_moments(self, state: GroupState, now_ms: int | None = None, *, ended: bool = True) -> list[Event]:
+        """Say which offsets went, or went back, of what is not awaited any longer at a time of the log.
+
+        Args:
+            state: the group.
+            now_ms: the time; None where the log ends, or the group does.
+            ended: whether a moment of this very time is over.
+        """
+        if not _is_awaited(state):
             return []
-        live = open_ is None or open_.offset >= self._live(state.partition)
+        found: list[tuple[int, int, Finding]] = []
+        went, back = state.deletions, state.rewinds
+        if went is not None and (ended or went.time_ms != now_ms):
+            places = ((topic, int(partition)) for topic, _, partition in map(_PLACE, went.partitions))
+            left = {topic for topic, of in places if self._bucket(state.name, topic, bucket_number(of)).offsets}
+            found.append((went.offset, went.time_ms, deletions.reported(state, went, left)))
+            state.deletions = None
+        live = back is None or back.offset >= self._live(state.partition)
+        is_over = back is not None and (ended or back.time_ms != now_ms)
         told = rewinds.take_told(state, now_ms, is_over=is_over, live=live)
+        found += ((of.offset, of.time_ms, rewinds.reported(of)) for of in told)
         self._note_open(state)
         self._changes.groups.add(state.name)
         return [
             event
-            for of in told
-            for event in events_of(state.name, Position(state.partition, of.offset, of.time_ms), [rewinds.reported(of)])
+            for offset, time_ms, finding in sorted(found, key=itemgetter(0))
+            for event in events_of(state.name, Position(state.partition, offset, time_ms), [finding])
         ]
 
     def _note_open(self, state: GroupState) -> None:
         """Remember whether something has yet to be said of a group."""
-        if state.step is None and state.rewinds is None and not state.awaited_rewinds:
+        if state.step is None and not _is_awaited(state):
             self._open.pop(state.name, None)
         else:
             self._open[state.name] = None
@@ -431,7 +445,7 @@ class Replica:
         events = steps.close_step(state, live_from=self._live(state.partition))
         self._note_open(state)
         if not state.exists:
-            events = [*self._tell_rewinds(state), *events]
+            events = [*self._tell_moments(state), *events]
             self._forget(state)
         return events
 
@@ -465,10 +479,10 @@ class Replica:
         state = self.groups.get(name) or self.group(name, position.partition)
         bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
         events: list[Event] = []
-        if state.rewinds is not None or state.awaited_rewinds:
+        if _is_awaited(state):
             if record.value is not None:
                 rewinds.note_commit(state, position.timestamp_ms, topic, partition, record.value.offset)
-            events = self._rewinds_before(state, position)
+            events = self._moments_before(state, position)
         if offset_commits.commit_forward(state, bucket, record):
             bucket.commits += commits
             self._changes.buckets.add((name, topic, number))
@@ -487,14 +501,14 @@ class Replica:
             findings = offset_commits.commit(state, bucket, position, record)
         if findings is None:
             return events
-        if state.rewinds is not None:
+        if _is_awaited(state):
             self._open[name] = None
         self._changes.groups.add(name)
         state.built = False
-        events += events_of(name, position, findings)
         if state.step is None and not state.exists:
-            events += self._tell_rewinds(state)
+            events += self._tell_moments(state)
             self._forget(state)
+        events += events_of(name, position, findings)
         return events
 
     def _replay_unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
@@ -512,3 +526,8 @@ class Replica:
             stored = None if group in self._begun_anew else self._store.load_bucket(group, topic, number)
             bucket = self.buckets[group, topic, number] = stored or OffsetBucket(topic=topic, number=number)
         return bucket
+
+
+def _is_awaited(state: GroupState) -> bool:
+    """Whether offsets of a group went, or went back, of which nothing is reported yet."""
+    return state.rewinds is not None or state.deletions is not None or bool(state.awaited_rewinds)

@@ -29,6 +29,7 @@ from coordinator_model.groups import consumer, streams
 from coordinator_model.migration import phases
 from coordinator_model.rules import rebalances
 from coordinator_model.rules.fencing import not_released
+from coordinator_model.rules.members import units
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
@@ -116,7 +117,7 @@ def _stuck(
         "silent_ms": now_ms - effective_start_ms(state.last_step_ms, now_ms, read_ms),
     }
     moved = {"coordinator_moved": True} if moved_ms > rebalance.since_ms else {}
-    yield Finding("rebalance_stuck", {**detail, **moved}, inferred=True)
+    yield Finding("rebalance_stuck", {**detail, **moved, **units(state.membership)}, inferred=True)
 
 
 def _stalled(state: GroupState, since_ms: int | None, changed_ms: int, now_ms: int) -> Iterator[Finding]:
@@ -148,6 +149,8 @@ def _shown(group: ModernGroup, member: ModernMember, waited_ms: int) -> dict[str
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
         "epoch": member.epoch,
         "late_ms": waited_ms,
         "will_not_release": _all_of(not_released(group, member), *_tasks_to_revoke(member)),

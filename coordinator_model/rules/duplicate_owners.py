@@ -16,10 +16,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from coordinator_model.rules.lasting import About, Lasting
+from coordinator_model.rules.members import members_of, named, units
 from coordinator_model.rules.partition_holders import held_twice
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding
 from coordinator_model.state.membership import SHARE, Membership
+
+MOST_NAMED: Final = 20
+"""Of so many owners the event says where they run."""
 
 
 def duplicate_assignments(membership: Membership) -> dict[str, tuple[str, ...]]:
@@ -46,13 +50,17 @@ def _hold(transition: Transition) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _opened(_: Transition, partitions: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
-    yield Finding("duplicate_assignment", {"partitions": partitions})
+def _opened(transition: Transition, partitions: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
+    members = members_of(transition.after)
+    owners = sorted({id_ for owners in partitions.values() for id_ in owners})[:MOST_NAMED]
+    detail = {"partitions": partitions, "members": [named(members[id_]) for id_ in owners]}
+    yield Finding("duplicate_assignment", detail | units(transition.after))
 
 
 def _cleared(transition: Transition, partitions: list[str]) -> Iterator[Finding]:
     former = transition.state.duplicates
-    yield Finding("duplicate_assignment_cleared", {"partitions": {name: former[name] for name in partitions}})
+    detail = {"partitions": {name: former[name] for name in partitions}}
+    yield Finding("duplicate_assignment_cleared", detail | units(transition.after))
 
 
 DUPLICATE_ASSIGNMENT: Final = Lasting(

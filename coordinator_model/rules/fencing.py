@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.migration.classic_protocol_members import MUST_REJOIN
-from coordinator_model.rules.members import members_of, replacements
+from coordinator_model.rules.members import members_of, replacements, units
 from coordinator_model.rules.rebalances import timeout_ms
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding
@@ -53,7 +53,7 @@ def fenced(transition: Transition) -> Iterator[Finding]:
                 "timeout_ms": allowed_ms,
                 "not_released": {of: list(partitions) for of, partitions in not_released(was, member).items()},
             }
-            yield Finding("member_fenced", detail, inferred=True)
+            yield Finding("member_fenced", detail | units(transition.before), inferred=True)
 
 
 def not_released(group: ModernGroup, member: ModernMember) -> Partitions:

@@ -69,6 +69,11 @@ def emptied(transition: Transition) -> Iterator[Finding]:
         yield Finding("group_emptied", {"type": after.type, "epoch": after.epoch})
 
 
+def units(membership: Membership) -> dict[str, Any]:
+    """What is to be said of partitions in an event: of a streams group they are tasks, by subtopology."""
+    return {"tasks": True} if membership.family == STREAMS else {}
+
+
 def named(member: Member) -> dict[str, Any]:
     """A member as events name it."""
     return {

@@ -11,15 +11,20 @@ DOWNGRADE_UNCLEAN     migration/leftover_records.py        while a record of the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from coordinator_model.kinds.table import ONLY
 from coordinator_model.migration import classic_protocol_members, phases, roll_members, upgrade_blockers, upgrade_check
 from coordinator_model.migration.leftover_records import left_over
 from coordinator_model.rules.lasting import About, Lasting
+from coordinator_model.rules.members import members_of, named, speaks
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding
+
+MOST_NAMED: Final = 5
+"""Of those with whom a downgrade begins."""
 
 
 def phase_changes(transition: Transition) -> Iterator[Finding]:
@@ -28,10 +33,21 @@ def phase_changes(transition: Transition) -> Iterator[Finding]:
     if step is None:
         return
     was_mixed = state.migration.mixed
-    yield from phases.advance(state, step)
+    for finding in phases.advance(state, step):
+        begins = finding.kind == "downgrade_started"
+        yield replace(finding, detail={**finding.detail, **_begun_by(transition)}) if begins else finding
     roll_members.follow(state, step, transition.position, was_mixed=was_mixed)
     if phases.members_by_protocol(step.before) != phases.members_by_protocol(transition.after):
         state.migration.changed_ms, state.migration.changed_offset = transition.time_ms, transition.position.offset
+
+
+def _begun_by(transition: Transition) -> dict[str, list[dict[str, Any]]]:
+    """Members that use the classic protocol with the step, and did not, or were not there, before it."""
+    was, now = members_of(transition.before), members_of(transition.after)
+    new = [
+        of for id_, of in now.items() if speaks(of) == "classic" and (id_ not in was or speaks(was[id_]) != "classic")
+    ]
+    return {"begun_by": [named(of) for of in new[:MOST_NAMED]]} if new else {}
 
 
 def upgrade_unclean(transition: Transition) -> Iterable[Finding]:

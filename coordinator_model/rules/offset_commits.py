@@ -5,16 +5,10 @@
     an offset below the one before                      `offset_rewound`, once its moment is over (`rewinds.py`)
     a topic id that no commit of the group named yet    `topic_recreated`, where others named one before
     an offset without an id, below the one before       as the next table has it
-    a tombstone of an offset that is held               `offset_deleted`, and the group's end where it was the last
+    a tombstone of an offset that is held               `offset_deleted`, once its moment is over (`deletions.py`), and
+                                                        the group's end where it was the last
 
-The record names no author (OffsetCommitValue.json): who committed is inferred from the membership, or not at all. Nor
-does a tombstone say why. What the coordinator refuses leaves these, of which the event names all that may be:
-
-    topic_deleted   always
-    offset_delete   an admin's OffsetDelete: not of a topic that a member subscribes to
-    expiry          not of a topic that a member subscribes to, and not within a minute of the commit: the shortest
-                    retention there is (offsets.retention.minutes)
-    group_deleted   only in a group without members; its own tombstone follows
+The record names no author (OffsetCommitValue.json): who committed is inferred from the membership, or not at all.
 
 Brokers before 4.1 write no topic id with a commit, no broker does in a transaction, and a topic that was deleted and
 made again looks like offsets that go back. What is known of the topic tells them apart, by the first row that holds:
@@ -40,16 +34,12 @@ from typing import Any, Final
 
 from coordinator_model.migration import downgrade_check, upgrade_check
 from coordinator_model.records.serde import Record
-from coordinator_model.rules import existence, rewinds, subscriptions
-from coordinator_model.rules.members import members_of
+from coordinator_model.rules import deletions, existence, rewinds
 from coordinator_model.state.clocks import within
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.membership import Membership
 from coordinator_model.state.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, other_version
-from coordinator_model.state.rule_memory import LostOffsets
-
-SHORTEST_RETENTION_MS: Final = 60_000
+from coordinator_model.state.rule_memory import Deleted, LostOffsets
 
 LOST_FOR_MS: Final = 86_400_000
 """How long after a topic's deletion a lower offset is taken for one of the topic that came after it; and how old an
@@ -162,15 +152,16 @@ def delete(state: GroupState, bucket: OffsetBucket, place: Position, partition: 
     downgrade_check.offset_went(state, bucket.topic, partition, deleted.offset)
     upgrade_check.offset_went(state, place, bucket.topic, partition, deleted.offset)
     state.offset_count -= 1
-    detail: dict[str, Any] = {"topic": bucket.topic, "partition": partition, "offset": deleted.offset}
+    age_ms, may_be = None, list[str]()
     if deleted.commit_timestamp_ms >= 0:
-        detail["age_ms"] = max(0, place.timestamp_ms - deleted.commit_timestamp_ms)
+        age_ms = max(0, place.timestamp_ms - deleted.commit_timestamp_ms)
     if not rewinds.membership_is_later(state, place):
-        detail["may_be"] = _may_be(state.membership, bucket.topic, detail.get("age_ms"))
-        if detail["may_be"] == ["topic_deleted"] and deleted.topic_id is None:
+        may_be = deletions.may_be(state.membership, bucket.topic, age_ms)
+        if may_be == [deletions.TOPIC_DELETED] and deleted.topic_id is None:
             _note_lost(state, place, bucket.topic, partition, deleted)
-    ended = existence.announce(state) if state.step is None and not state.exists else ()
-    return [Finding("offset_deleted", detail), *ended]
+    went = Deleted(offset=deleted.offset, age_ms=age_ms, may_be=tuple(may_be))
+    deletions.note(state, place, (bucket.topic, partition), went)
+    return list(existence.announce(state)) if state.step is None and not state.exists else []
 
 
 def ends_step(state: GroupState, place: Position, bucket: OffsetBucket, record: Record) -> bool:
@@ -275,15 +266,3 @@ def count_first(state: GroupState, topic: str, number: int, count: int = 1) -> N
     numbers = state.buckets.get(topic, ())
     if number not in numbers:
         state.buckets[topic] = tuple(sorted((*numbers, number)))
-
-
-def _may_be(membership: Membership, topic: str, age_ms: int | None) -> list[str]:
-    """What may have deleted an offset, of the table above."""
-    found = ["topic_deleted"]
-    if topic not in subscriptions.subscribed_topics(membership):
-        found.append("offset_delete")
-        if age_ms is None or age_ms >= SHORTEST_RETENTION_MS:
-            found.append("expiry")
-    if not members_of(membership):
-        found.append("group_deleted")
-    return found

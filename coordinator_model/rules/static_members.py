@@ -45,7 +45,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.rules import endings, lasting
-from coordinator_model.rules.members import Member, is_absent, members_of, named, replacements, speaks
+from coordinator_model.rules.members import Member, is_absent, members_of, named, replacements, speaks, units
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.clocks import elapsed_ms, within
 from coordinator_model.state.events import INFO, WARNING
@@ -91,7 +91,7 @@ def succession(transition: Transition) -> Iterator[Finding]:
     for member_id, member in now.items():
         if is_absent(member) and not (member_id in was and is_absent(was[member_id])):
             detail = {**named(member), "partitions": _held(member), "session_timeout_ms": session_timeout_ms(member)}
-            yield Finding("static_member_absent", detail)
+            yield Finding("static_member_absent", detail | units(after))
     standing = {member.instance_id: member for member in now.values() if member.instance_id is not None}
     of_before = {member.instance_id: member for member in was.values() if member.instance_id is not None}
     # In the order they came, and not that of a set: the same log makes the same state, to the byte.

@@ -9,6 +9,7 @@ from typing import Final
 from coordinator_model.state.alarms import NOTHING_OPEN, Open, Opened
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.rule_memory import (
+    Deletions,
     Ending,
     GroupCounters,
     Handover,
@@ -48,6 +49,8 @@ class GroupState:
     """The moment at hand in which offsets went back."""
     awaited_rewinds: tuple[Rewinds, ...] = ()
     """Earlier moments of which is awaited whether the offsets are soon back where they were (`rewinds.py`)."""
+    deletions: Deletions | None = None
+    """The moment at hand in which offsets went."""
     rounds_lost_ms: int | None = None
     """When a generation was last found to be lost."""
     recent_rebalances_ms: tuple[int, ...] = ()

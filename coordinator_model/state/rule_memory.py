@@ -298,6 +298,26 @@ class Rewinds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """An offset that went, how long after its commit, and what may have deleted it; empty where that is not known."""
+
+    offset: int
+    age_ms: int | None = None
+    may_be: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Deletions:
+    """Offsets that went at one moment, of which nothing is reported yet: more may follow (`deletions.py`)."""
+
+    time_ms: int
+    offset: int
+    """Of the last of the records."""
+    partitions: dict[str, Deleted] = field(default_factory=dict)
+    """By `topic/partition`, as they went."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """An alarm that time has ended: its last record, and when it was over.
 

@@ -290,7 +290,7 @@ class BundleReplay:
                     run.events += replica.replay_decoded(place, key, row.value, commits=row.commits)
             replica.begin()
             if rows:
-                run.events += replica.settle_rewinds(rows[-1].timestamp_ms)
+                run.events += replica.end_moments(rows[-1].timestamp_ms)
                 book.last_offset = max(book.last_offset, rows[-1].offset)
             if run.former is not None and note is not None:
                 _note_new_types(book.counters, counters)

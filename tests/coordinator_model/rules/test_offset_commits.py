@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
-from coordinator_model.rules.offset_commits import SHORTEST_RETENTION_MS
+from coordinator_model.rules.deletions import SHORTEST_RETENTION_MS
 from coordinator_model.state.offsets import BUCKET_PARTITIONS, CommittedOffset, bucket_number
 from coordinator_model.wire.primitives import ZERO_UUID
 from tests.builders import (

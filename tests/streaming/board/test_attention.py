@@ -232,9 +232,7 @@ def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -
     return [look["code"] for look in _lagging(members, committed_ms, {16: was}, now_ms)]
 
 
-def _lagging(
-    members: bool, committed_ms: int, was: Mapping[int, int | None], now_ms: int
-) -> list[dict[str, Any]]:
+def _lagging(members: bool, committed_ms: int, was: Mapping[int, int | None], now_ms: int) -> list[dict[str, Any]]:
     """The same in full, by what it lagged so many minutes ago; None where that is not known."""
     shard = Shard()
     ends = log_ends(t=3)

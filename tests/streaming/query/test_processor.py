@@ -232,11 +232,46 @@ def test_live_batches_give_what_a_replay_of_the_whole_log_gives(coordinator: Ref
             of for of in log.records if written.offset <= of.place.offset < written.offset + len(written.records)
         ]:
             shard.batch(event)
+    shard.at(2 * SETTLE_AFTER_MS)  # what went back last is awaited
 
     replica, events = replica_of(log)
     assert {name: state for name, state in replica.groups.items() if state.is_kept} == shard.groups()
     assert {place: of for place, of in replica.buckets.items() if of.commits} == shard.buckets()
     assert events == sorted(json.dumps(event, sort_keys=True) for event in shard.events())
+
+
+# -- offsets that go back, and may be back in the next batch ----------------------------------------------------------
+
+
+def rewound(*later: Moment) -> History:
+    """A member commits 500, goes back to 200 in the next second, and what comes then."""
+    members = group_metadata("g", generation=1, members=[member("a", {"t": [0]})])
+    commits = [at(ms, offset_commit("g", "t", 0, offset)) for ms, offset in ((0, 500), (1_000, 200))]
+    return history(at(0, members), *commits, *later)
+
+
+@pytest.mark.parametrize(
+    ("later", "severity"),
+    [
+        ([at(1_100, offset_commit("g", "t", 0, 520))], "info"),
+        ([at(9_000, offset_commit("g", "t", 0, 520))], "warning"),
+        ([at(9_000, offset_commit("h", "t", 0, 1))], "warning"),
+        ([], "warning"),
+    ],
+    ids=["back at once", "back too late", "another group goes on", "nothing is written any more"],
+)
+def test_rewind_is_judged_by_what_the_next_batch_brings(later: list[Moment], severity: str) -> None:
+    """The group waits in the ledger: for its own records, for the log's time, and last for the clock."""
+    log, shard = rewound(*later), Shard()
+    for record in log.records[:3]:
+        shard.batch([record])
+
+    assert ([], ["g"]) == ([kind for kind in shard.kinds() if kind == "offset_rewound"], shard.book().waiting)
+    for record in log.records[3:]:
+        shard.batch([record])
+    shard.at(10 * SETTLE_AFTER_MS)
+    (event,) = (event for event in shard.events() if event["kind"] == "offset_rewound")
+    assert (severity, 2, 1_000, []) == (event["severity"], event["offset"], event["time"], shard.book().waiting)
 
 
 # -- events that a batch cuts in two ----------------------------------------------------------------------------------
