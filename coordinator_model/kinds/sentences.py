@@ -2,7 +2,7 @@
 
 A sentence names what the event's detail has, and leaves out what it lacks: those kept by a former release have less.
 Names in it are the clients' own, to be made safe by what shows them. No time stands in it as a number, and no field
-by its name.
+or code by its name.
 """
 
 from __future__ import annotations
@@ -10,9 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator_model.kinds.words import alternatives, counted, duration, listed, member, partitions
+from coordinator_model.kinds.words import alternatives, counted, duration, listed, member, partitions, tasks
 
 Detail = Mapping[str, Any]
+
+LOG_PARTITION: Final = "log_partition"
+"""Under which a sentence finds the partition of the offsets topic that its event is of, beside the detail."""
+
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 3_600_000
 
 CAUSES: Final[Mapping[str, str]] = {
     "conversion": "its type changed",
@@ -46,11 +52,12 @@ _WRONG: Final[Mapping[str, str]] = {
 }
 
 _DELETED_BY: Final[Mapping[str, str]] = {
-    "topic_deleted": "its topic was deleted",
-    "offset_delete": "an admin deleted it",
-    "expiry": "it expired",
+    "topic_deleted": "the topic was deleted",
+    "offset_delete": "an admin deleted {}",
+    "expiry": "{} expired",
     "group_deleted": "the group was deleted",
 }
+"""What may have deleted offsets (`rules/deletions.py`) → how it is said of it, or of them."""
 
 _RULES: Final[Mapping[str, str]] = {
     "group_epoch": "the group epoch",
@@ -77,6 +84,7 @@ _RULES: Final[Mapping[str, str]] = {
 _PROCESSES: Final[Mapping[str, str]] = {
     "one_process": "one process that restarts",
     "two_processes": "two processes",
+    "two_processes_on_one_host": "two processes on one host",
 }
 
 _STUCK_ON: Final[Mapping[str, str]] = {
@@ -139,10 +147,36 @@ def _because(of: Detail) -> str:
     return f"because {alternatives(causes)}{f' ({about})' if about else ''}" if causes else ""
 
 
+def _plain(code: object) -> str:
+    """A code that no table has, of another release: its words."""
+    return str(code).replace("_", " ")
+
+
+def _held(of: Detail, partitions_of: Mapping[str, Any] | None) -> str:
+    """Partitions by topic; of a streams group, tasks by subtopology. Nothing where there are none."""
+    return (tasks if of.get("tasks") else partitions)(partitions_of or {})
+
+
+def _place(of: Detail, at: str) -> str:
+    """`t/4`; of a streams group the task `0_4`."""
+    return "_".join(at.rsplit("/", 1)) if of.get("tasks") else at
+
+
+def _where(of: Detail) -> str:
+    """Who it is, and where it runs: client and host of it."""
+    client = f" of {of['client_id']}" if of.get("instance_id") and of.get("client_id") else ""
+    return f"{_who(of)}{client}{f' on {host}' if (host := of.get('client_host')) else ''}"
+
+
 def _owners(of: Detail) -> str:
     """`t/4 by a and b`, of partitions with more than one."""
+    known = {each["member_id"]: _where(each) for each in of.get("members") or ()}
     return listed(
-        [f"{at} by {alternatives([member(id_) for id_ in ids])}" for at, ids in of["partitions"].items()], "; "
+        [
+            f"{_place(of, at)} by {alternatives([known.get(id_) or member(id_) for id_ in ids])}"
+            for at, ids in of["partitions"].items()
+        ],
+        "; ",
     )
 
 
@@ -169,7 +203,7 @@ def member_left(of: Detail, _: int) -> str:
 
 def member_fenced(of: Detail, _: int) -> str:
     late = _span(of, "waited_ms", " after ") + _span(of, "timeout_ms", " (its rebalance timeout is ", ")")
-    held = partitions(of.get("not_released") or {})
+    held = _held(of, of.get("not_released"))
     return _clauses(f"{_who(of)} was removed{late}", held and f"it had not released {held}")
 
 
@@ -196,23 +230,18 @@ _AS: Final[Mapping[str, str]] = {"standby": " as a standby task", "warmup": " as
 """Role in which a streams member holds a task → how it is said; active ones need no word."""
 
 
-def _held_by(of: Detail) -> str:
-    holders = [
-        f"{_who(each)}{f' on {host}' if (host := each.get('client_host')) else ''}{_AS.get(str(each.get('as')), '')}"
-        for each in of.get("held_by") or ()
-    ]
-    return f", held by {listed(holders, most=3)}," if holders else ""
-
-
 def rebalance_stuck(of: Detail, _: int) -> str:
     waits = _STUCK_ON.get(str(of.get("waiting_for")), "")
     late = []
     for each in of.get("members") or ():
-        held = partitions(each.get("will_not_release") or {})
-        awaited = partitions(each.get("awaits") or {})
-        what = f"has yet to release {held}" if held else f"waits for {awaited}" if awaited else "has yet to answer"
-        by = "" if held else _held_by(each)
-        late.append(f"{_who(each)} {what}{by}{_span(each, 'late_ms', ' for ')}")
+        held, awaited = _held(of, each.get("will_not_release")), _held(of, each.get("awaits"))
+        holders = [
+            f"{_where(by)} still holds {_held(of, by.get('partitions'))}{_AS.get(str(by.get('as')), '')}"
+            for by in each.get("held_by") or ()
+        ]
+        waits_for = f"waits for {awaited}{f' ({listed(holders, most=2)})' if holders else ''}"
+        what = f"has yet to release {held}" if held else waits_for if awaited else "has yet to answer"
+        late.append(f"{_who(each)} {what}{_span(each, 'late_ms', ' for ')}")
     if late:
         waits = listed(late, "; ")
     return f"The rebalance is stuck{_span(of, 'rebalancing_ms', ', under way for ')}{f': {waits}' if waits else ''}"
@@ -254,7 +283,7 @@ def stale_claim(of: Detail, _: int) -> str:
 
 
 def static_member_absent(of: Detail, _: int) -> str:
-    held = partitions(of.get("partitions") or {})
+    held = _held(of, of.get("partitions"))
     expires = f"its session expires{_span(of, 'session_timeout_ms', ', after ')}"
     keeps = f", and keeps {held}" if held else ", and keeps its place"
     return f"{_first(_static(of))} closed{keeps} until it is back or {expires}"
@@ -279,7 +308,7 @@ def _take_overs(of: Detail, time_ms: int) -> str:
     since = of.get("since")
     within = f" within {duration(max(0, time_ms - since) / 1_000)}" if since is not None and times else ""
     hosts = listed([str(host) for host in of.get("client_hosts") or ()])
-    may_be = alternatives([_PROCESSES.get(each, str(each)) for each in of.get("may_be") or ()], "or")
+    may_be = alternatives([_PROCESSES.get(each, _plain(each)) for each in of.get("may_be") or ()], "or")
     return _clauses(times + within, hosts and f"on {hosts}", may_be and f"it may be {may_be}")
 
 
@@ -339,7 +368,7 @@ def upgrade_may_be_unclean(of: Detail) -> str:
 
 
 def upgrade_unclean(of: Detail, _: int) -> str:
-    wrong = alternatives([_WRONG.get(each, str(each)) for each in of.get("wrong") or ()])
+    wrong = alternatives([_WRONG.get(each, _plain(each)) for each in of.get("wrong") or ()])
     first, generation = of.get("first_epoch"), of.get("generation")
     epochs = "epoch" in (of.get("wrong") or ()) and None not in (first, generation) and first != generation
     return _clauses(
@@ -372,7 +401,8 @@ def downgrade_started(of: Detail, _: int) -> str:
         if of.get("turned_round")
         else "The downgrade to the classic protocol began"
     )
-    return _clauses(head, _share_upgraded(of))
+    begun_by = listed([_where(each) for each in of.get("begun_by") or ()], most=2)
+    return _clauses(head, f"first with {begun_by}" if begun_by else "", _share_upgraded(of))
 
 
 def downgrade_completed(of: Detail, _: int) -> str:
@@ -450,24 +480,30 @@ def offset_rewound(of: Detail, _: int) -> str:
     offsets = of.get("offsets") or {}
     went = [f"{at} from {each['from']:,} to {each['to']:,}" for at, each in offsets.items()]
     owners = ""
-    if of.get("after_handover"):
+    if of.get("after_handover") and "back_ms" not in of:
         present = of.get("present_owner")
         to = f" to {member(str(present))}" if present else ""
         owners = f"handed over shortly before from {member(str(of.get('former_owner')))}{to}"
     empty = "the group had no members" if of.get("group_empty") else ""
     unclear = listed(of.get("may_be_recreated") or ())
     again = f"or {unclear} was deleted and made again: commits of it name no topic id" if unclear else ""
-    return _clauses(
-        f"Committed offsets went back: {listed(went) or partitions(of.get('partitions') or {})}", owners, empty, again
-    )
+    back = _span(of, "back_ms", "and were where they had been after ", ": commits in the wrong order")
+    if of.get("back"):
+        back = f"back where it had been at once: {partitions(of['back'])}"
+    head = f"Committed offsets went back: {listed(went) or partitions(of.get('partitions') or {})}"
+    return _clauses(head, back, owners, empty, again)
 
 
 def offset_deleted(of: Detail, _: int) -> str:
-    may_be = of.get("may_be") or ()
-    by = alternatives([_DELETED_BY.get(each, str(each)) for each in may_be], "or")
-    by = f"either {by}" if len(may_be) > 1 else by
-    age = _span(of, "age_ms", ", ", " after the commit")
-    return _clauses(f"The committed offset of {of.get('topic')}/{of.get('partition')} went{age}", by)
+    count = sum(map(len, of["partitions"].values())) if of.get("partitions") else 1
+    which = partitions(of["partitions"]) if of.get("partitions") else f"{of.get('topic')}/{of.get('partition')}"
+    causes = [of["cause"]] if of.get("cause") else list(of.get("may_be") or ())
+    them = "it" if count == 1 else "they"
+    said = [_DELETED_BY.get(cause, _plain(cause)) for cause in causes]
+    by = alternatives([each.format("them" if each.endswith("{}") and count > 1 else them) for each in said], "or")
+    age = _span(of, "age_ms", ", ", " after the commit" if count == 1 else " after the last commit of them")
+    offsets = "The committed offset" if count == 1 else "The committed offsets"
+    return _clauses(f"{offsets} of {which} went{age}", f"either {by}" if len(causes) > 1 else by)
 
 
 def topic_recreated(of: Detail, _: int) -> str:
@@ -478,8 +514,19 @@ def topic_recreated(of: Detail, _: int) -> str:
 def epoch_anomaly(of: Detail, _: int) -> str:
     rule = str(of.get("rule"))
     whose = f" of {member(str(of['member_id']))}" if of.get("member_id") else ""
-    what = _RULES.get(rule, rule.replace("_", " "))
-    return f"Records contradict each other in {what}{whose}: {of.get('found')}, where it has to be {of.get('expected')}"
+    at = f" on {_owners(of)}" if of.get("partitions") else ""
+    restart = "restart that member" if whose else "restart its members, one after another"
+    return (
+        f"Records{_in_log(of)} contradict each other in {_RULES.get(rule, _plain(rule))}{whose}{at}: "
+        f"{of.get('found')}, "
+        f"where it has to be {of.get('expected')}; {restart}, and if it comes again have a recording of the group for "
+        f"Kafka's developers"
+    )
+
+
+def _in_log(of: Detail) -> str:
+    """Which partition of the offsets topic says so."""
+    return "" if of.get(LOG_PARTITION) is None else f" in partition {of[LOG_PARTITION]} of the offsets topic"
 
 
 def unknown_record(of: Detail, _: int) -> str:
@@ -517,7 +564,7 @@ def duplicate_assignment(of: Detail, _: int) -> str:
 
 
 def duplicate_assignment_cleared(of: Detail, _: int) -> str:
-    return f"One owner again: {listed(list(of['partitions']))}"
+    return f"One owner again: {listed([_place(of, at) for at in of['partitions']])}"
 
 
 def partitions_owned_again(of: Detail) -> str:
@@ -565,3 +612,8 @@ def blockers_gone(of: Detail) -> str:
 
 def records_agree(of: Detail) -> str:
     return f"Records agree again on {_RULES.get(str(of.get('rule')), 'what they say')}"
+
+
+def since(time_ms: int) -> str:
+    """`since 02:59 UTC`, of an event that is about the time from its own on."""
+    return f"since {time_ms // _HOUR_MS % 24:02}:{time_ms // _MINUTE_MS % 60:02} UTC"

@@ -61,6 +61,7 @@ class Kind:
             monitor.
         on_roll_page: whether the page of a roll lists it.
         expected_by: which expectation of the configuration holds it back.
+        is_span: whether its time is the beginning of what has lasted until it was found.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Kind:
     of_no_group: bool = False
     on_roll_page: bool = False
     expected_by: str | None = None
+    is_span: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +213,7 @@ _ROWS: Final = (
         "written, far longer than usual, or its leader did not answer. Times of its groups run from the end of it, and "
         "no member is to blame. Of no group: its `group` is null.",
         sentence=said.coordinator_not_loaded,
+        is_span=True,
         of_no_group=True,
     ),
     Alarm(
@@ -222,6 +225,7 @@ _ROWS: Final = (
         limits="A member's own rebalance timeout and 10 s more; a minute for a target. In a recording no classic "
         "group can be stuck, as nobody can be asked. Nothing opens while the coordinator does not answer.",
         sentence=said.rebalance_stuck,
+        is_span=True,
         cleared="The rebalance is no longer stuck",
         ends=LOOK,
         one="rebalance stuck",
@@ -261,6 +265,7 @@ _ROWS: Final = (
         limits="10 minutes, as configured, and more than 20 epochs, and 4 a member; over after a minute at rest. A "
         "group without members is at rest.",
         sentence=said.group_unsettled,
+        is_span=True,
         cleared="The group has come to rest",
         ends=LOOK,
         one="does not settle",
@@ -315,6 +320,7 @@ _ROWS: Final = (
         "topic's size, with a subscription that cannot be read, and of streams groups; a group without members lacks "
         "no owner.",
         sentence=said.partition_unassigned,
+        is_span=True,
         cleared=said.partitions_owned_again,
         ends=LOOK,
         says_its_end=True,
@@ -513,6 +519,7 @@ _ROWS: Final = (
         reads="Members of both protocols, and when one last came or went.",
         limits="Half an hour. Whether somebody means to pause the roll is not written.",
         sentence=said.migration_stalled,
+        is_span=True,
         cleared="The roll goes on, or is over",
         ends=LOOK,
         one="roll stalled",
@@ -547,17 +554,22 @@ _ROWS: Final = (
         name="offset_rewound",
         severity=WARNING,
         meaning="Committed offsets went back at one moment: a member sought back, or a former owner committed; `info` "
-        "where the group has no member, so that an admin or MirrorMaker did.",
-        reads="Committed offsets of one moment, below those before; members, and who owned the partitions lately.",
+        "where the group has no member, so that an admin or MirrorMaker did, and where all are back within two "
+        "seconds: a client sent its commits in the wrong order.",
+        reads="Committed offsets of one moment, below those before, and the next two seconds of the log; members, and "
+        "who owned the partitions lately.",
         limits="The record names no author. A topic that was made again looks the same where commits name no topic "
         "id, as in transactions and before 4.1: then it is said to be possible. In a group of no members it is "
-        "information.",
+        "information. Where nothing more is written it is reported half a minute later.",
         sentence=said.offset_rewound,
         expected_by=SEEKS_BACK,
     ),
     Kind(
         name="offset_deleted",
-        meaning="A committed offset expired, was deleted, or went with its topic or group.",
+        meaning="Committed offsets expired, were deleted, or went with their topic or group: one event for all that "
+        "went "
+        "at one moment. Its cause, as far as what was written with it tells, is `cause`, and all that may be are "
+        "`may_be`.",
         sentence=said.offset_deleted,
     ),
     Kind(
@@ -627,6 +639,8 @@ def sentence(event: Event) -> str:
             return row.cleared if isinstance(row.cleared, str) else row.cleared(detail)
         if row.inferred is not None and event.get("inferred"):
             return row.inferred(detail)
-        return row.sentence if isinstance(row.sentence, str) else row.sentence(detail, int(event["time"]))
+        time_ms, of = int(event["time"]), {**detail, said.LOG_PARTITION: event.get("partition")}
+        text = row.sentence if isinstance(row.sentence, str) else row.sentence(of, time_ms)
+        return f"{text}; {said.since(time_ms)}" if row.is_span and time_ms >= 0 else text
     except (AttributeError, KeyError, TypeError, ValueError):  # of another release, out of a history or a topic
         return name.replace("_", " ").capitalize()

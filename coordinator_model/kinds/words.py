@@ -76,6 +76,11 @@ def partitions(held: Mapping[str, Collection[int]]) -> str:
     return listed([f"{topic} {ranges(numbers)}" for topic, numbers in sorted(held.items()) if numbers], "; ")
 
 
+def tasks(held: Mapping[str, Collection[int]]) -> str:
+    """`0_0, 0_1, 1_0`, of tasks by subtopology, as Kafka Streams writes them."""
+    return listed([f"{name}_{number}" for name, numbers in sorted(held.items()) for number in sorted(numbers)])
+
+
 def member(member_id: str, instance_id: str | None = None, client_id: str | None = None) -> str:
     """What sets members apart, in few letters: the instance id, or the client id with the end of the member id."""
     if instance_id is not None:

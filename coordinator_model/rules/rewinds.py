@@ -16,8 +16,8 @@ there are none (`docs/coordinator-log.md`). Where members handed a partition ove
 the other had not seen: records are processed twice, by a zombie or nearly one (`handovers.py`).
 
 After a coordinator has moved, librdkafka sends the commits that waited meanwhile, and not in their order: an offset
-goes back and is above where it was a moment later. Nobody reads anything again then. So a member's rewind is reported once
-it is back, or has not been for `BACK_MS` by the log's time. Where nothing more is written the clock reports it
+goes back and is above where it was a moment later. Nobody reads anything again then. So a member's rewind is reported
+once it is back, or has not been for `BACK_MS` by the log's time. Where nothing more is written the clock reports it
 (`clocked/rewinds_awaited.py`), and the end of a log ends the wait: what is not seen to be back is not taken to be.
 
 A topic that was made again under its name looks the same where commits name no topic id. What tells the two apart is

@@ -252,7 +252,8 @@ def waits_in_vain(scene: Scene, _: int) -> None:
 
 DETAILS: Final = {
     "rebalance_stuck": "epoch assignment_epoch waiting_for members rebalancing_ms silent_ms "
-    "members.member_id members.instance_id members.epoch members.late_ms members.will_not_release members.awaits",
+    "members.member_id members.instance_id members.client_id members.client_host members.epoch members.late_ms "
+    "members.will_not_release members.awaits members.held_by",
     "migration_stalled": "direction members upgraded_members mixed_ms classic_members",
     "group_unsettled": "unsettled_ms epochs epochs_per_minute from_epoch epoch members joined left come_and_go "
     "come_and_go.instance_id come_and_go.client_id come_and_go.client_host come_and_go.joined come_and_go.left",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from coordinator_model.views.words import percent_of
+from coordinator_model.kinds.words import percent_of
 from streaming.base.text import printable
 from streaming.cli.render import output
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 import typer
 
-from coordinator_model.views.words import percent_of
+from coordinator_model.kinds.words import percent_of
 from streaming.base.text import cut, printable, printable_lines
 
 P = ParamSpec("P")

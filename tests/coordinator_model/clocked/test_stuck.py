@@ -6,9 +6,10 @@ import pytest
 
 from coordinator_model.clocked import stuck
 from coordinator_model.groups import streams
+from coordinator_model.kinds.table import sentence
 from coordinator_model.replica import Replica
 from coordinator_model.rules.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
-from coordinator_model.state.events import Event
+from coordinator_model.state.events import Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from tests import builders
@@ -210,6 +211,21 @@ def test_one_that_waits_in_vain_is_reported_when_nobody_holds_it_up() -> None:
     assert "partitions" == event.detail["waiting_for"]
     assert [("b", {topic_id("t"): [1]})] == [(of["member_id"], of["awaits"]) for of in event.detail["members"]]
     assert [] == stuck_events(*JOINS, settled, at_ms=1_000 + LATE_MS)
+
+
+def test_one_that_waits_says_who_still_holds_it() -> None:
+    """Who has it, or has yet to revoke it, by client and host; nobody where it is free."""
+    targets = {"a": {"t": [0]}, "b": {"t": [1]}}
+    held = at(2_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0, 1]}))
+    free = at(2_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]}))
+    joins = at(1_000, *consumer_join("g", "b", epoch=3, targets=targets, assigned={}))
+    (waits,) = stuck_events(JOINS[0], joins, held, at_ms=2_000 + LATE_MS + 1)
+    (in_vain,) = stuck_events(JOINS[0], joins, free, at_ms=2_000 + LATE_MS + 1)
+
+    (holder,) = waits.detail["members"][0]["held_by"]
+    assert ("a", {topic_id("t"): [1]}) == (holder["member_id"], holder["partitions"])
+    assert holder["client_host"] in sentence(event_view(waits))
+    assert [] == in_vain.detail["members"][0]["held_by"]
 
 
 def test_it_is_one_finding_whatever_is_written_meanwhile() -> None:

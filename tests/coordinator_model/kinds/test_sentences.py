@@ -34,17 +34,21 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
             "rebalancing_ms": 320_400,
             "silent_ms": 1_795_342_106_093,
         },
-        "The rebalance is stuck, under way for 5 m 20 s: orders-1 · 3f4a5b has yet to release t 0\u20132 for 5 m 10 s",
+        (
+            "The rebalance is stuck, under way for 5 m 20 s: orders-1 · 3f4a5b has yet to release t 0\u20132 for 5 m "
+            "10 "
+            "s; since 10:09 UTC"
+        ),
     ),
     (
         "rebalance_stuck",
         {"state": "CompletingRebalance", "waiting_for": "assignor", "described_members": 3, "rebalancing_ms": 61_000},
-        "The rebalance is stuck, under way for 1 m 1 s: the assignor has yet to compute an assignment",
+        "The rebalance is stuck, under way for 1 m 1 s: the assignor has yet to compute an assignment; since 10:09 UTC",
     ),
     (
         "partition_unassigned",
         {"partitions": {"t": [3]}, "unassigned_ms": 600_000, "subscribed_members": 1, "members": ["a"]},
-        "No member owns t 3, for 10 m 0 s; subscribed: 1 member (a)",
+        "No member owns t 3, for 10 m 0 s; subscribed: 1 member (a); since 10:09 UTC",
     ),
     (
         "member_fenced",
@@ -67,7 +71,7 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         },
         (
             "The roll has stalled: no member came or went for half an hour, both protocols for 40 m 0 s; "
-            "1 of 3 members on the consumer protocol; still on the classic one: orders-1 · 3f4a5b, b"
+            "1 of 3 members on the consumer protocol; still on the classic one: orders-1 · 3f4a5b, b; since 10:09 UTC"
         ),
     ),
     (
@@ -105,17 +109,133 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
             "epochs": 31,
             "come_and_go": [{"instance_id": None, "client_id": "flaps", "client_host": "/a", "joined": 15, "left": 1}],
         },
-        "The group has not settled for 12 m 0 s: 31 epochs; flaps on /a joined 15 times and left 1 time",
+        (
+            "The group has not settled for 12 m 0 s: 31 epochs; flaps on /a joined 15 times and left 1 time; since "
+            "10:09 "
+            "UTC"
+        ),
     ),
     (
         "coordinator_not_loaded",
         {"partition": 7, "since": 1_000, "until": 121_000, "groups": ["g"]},
-        "No coordinator worked in partition 7 for 2 m 0 s, or a clock was set ahead; before its end no time runs for g",
+        (
+            "No coordinator worked in partition 7 for 2 m 0 s, or a clock was set ahead; before its end no time runs "
+            "for "
+            "g; since 10:09 UTC"
+        ),
     ),
     (
         "log_truncated",
         {"partition": 7, "from_offset": 1_200, "to_offset": 1_203, "groups": ["orders"]},
         "Partition 7 of the log lost 3 records from 1,200 on, and was read again; it changed orders",
+    ),
+    (
+        "offset_rewound",
+        {"offsets": {"t/0": {"from": 9, "to": 3}}, "back_ms": 300, "after_handover": True, "former_owner": "a"},
+        (
+            "Committed offsets went back: t/0 from 9 to 3; and were where they had been after 0.3 s: commits in the "
+            "wrong "
+            "order"
+        ),
+    ),
+    (
+        "offset_rewound",
+        {"offsets": {"t/0": {"from": 9, "to": 3}, "t/1": {"from": 8, "to": 2}}, "back": {"t": [1]}},
+        "Committed offsets went back: t/0 from 9 to 3, t/1 from 8 to 2; back where it had been at once: t 1",
+    ),
+    (
+        "offset_deleted",
+        {"topic": "t", "partition": 0, "offset": 9, "age_ms": 90_000, "may_be": ["topic_deleted", "expiry"]},
+        "The committed offset of t/0 went, 1 m 30 s after the commit; either the topic was deleted or it expired",
+    ),
+    (
+        "offset_deleted",
+        {"partitions": {"t": [0, 1, 2], "u": [0]}, "cause": "group_deleted", "may_be": ["group_deleted", "expiry"]},
+        "The committed offsets of t 0\u20132; u 0 went; the group was deleted",
+    ),
+    (
+        "offset_deleted",
+        {"partitions": {"t": [0, 1]}, "cause": None, "may_be": ["offset_delete", "expiry"]},
+        "The committed offsets of t 0, 1 went; either an admin deleted them or they expired",
+    ),
+    (
+        "duplicate_assignment",
+        {
+            "partitions": {"t/4": [AN_ID, "b"]},
+            "members": [
+                {"member_id": AN_ID, "instance_id": None, "client_id": "orders", "client_host": "/10.0.0.1"},
+                {"member_id": "b", "instance_id": "orders-1", "client_id": "orders", "client_host": "/10.0.0.2"},
+            ],
+        },
+        "Owned twice: t/4 by orders · 3f4a5b on /10.0.0.1 and orders-1 of orders on /10.0.0.2",
+    ),
+    (
+        "duplicate_assignment",
+        {"partitions": {"0/2": ["a", "b"]}, "tasks": True},
+        "Owned twice: 0_2 by a and b",
+    ),
+    (
+        "duplicate_assignment_cleared",
+        {"partitions": {"0/2": ["a", "b"]}, "tasks": True},
+        "One owner again: 0_2",
+    ),
+    (
+        "static_member_restarting",
+        {"instance_id": "i", "replacements": 5, "may_be": ["one_process", "two_processes_on_one_host"]},
+        (
+            "Static member i restarts again and again: 5 take-overs; it may be one process that restarts or two "
+            "processes on "
+            "one host"
+        ),
+    ),
+    (
+        "downgrade_started",
+        {
+            "members": 3,
+            "upgraded_members": 2,
+            "begun_by": [{"member_id": "b", "instance_id": None, "client_id": "orders", "client_host": "/10.0.0.2"}],
+        },
+        (
+            "The downgrade to the classic protocol began; first with orders · b on /10.0.0.2; 2 of 3 members on the "
+            "consumer "
+            "protocol"
+        ),
+    ),
+    (
+        "rebalance_stuck",
+        {
+            "waiting_for": "partitions",
+            "members": [
+                {
+                    "member_id": "a",
+                    "late_ms": 310_000,
+                    "will_not_release": {},
+                    "awaits": {"0": [2]},
+                    "held_by": [
+                        {"member_id": "b", "client_id": "c", "client_host": "/10.0.0.2", "partitions": {"0": [2]}}
+                    ],
+                }
+            ],
+            "tasks": True,
+        },
+        "The rebalance is stuck: a waits for 0_2 (c · b on /10.0.0.2 still holds 0_2) for 5 m 10 s; since 10:09 UTC",
+    ),
+    (
+        "epoch_anomaly",
+        {
+            "rule": "target_overlap",
+            "member_id": None,
+            "expected": "one owner",
+            "found": "two",
+            "partitions": {"t/1": ["a", "b"]},
+        },
+        (
+            "Records in partition 7 of the offsets topic contradict each other in the targets of two members on t/1 "
+            "by a and "
+            "b: two, where it has to be one owner; restart its members, one after another, and if it comes again have "
+            "a "
+            "recording of the group for Kafka's developers"
+        ),
     ),
     (
         "offset_rewound",
@@ -155,7 +275,7 @@ def fields(detail: object) -> Iterator[str]:
 
 
 def event(kind: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-    return {"kind": kind, "detail": detail, "time": 1_795_342_166_093}
+    return {"kind": kind, "detail": detail, "time": 1_795_342_166_093, "partition": 7}
 
 
 def test_every_cause_has_words() -> None:

@@ -267,7 +267,10 @@ def test_downgrade_is_one_story() -> None:
         for time, kinds in reported.kinds().items()
         if time >= 5_000
     }
-    assert [{"online": True, "members": 3, "upgraded_members": 2}] == reported.details("downgrade_started")
+    (started,) = reported.details("downgrade_started")
+    assert (True, 3, 2) == tuple(started[name] for name in ("online", "members", "upgraded_members"))
+    (joined,) = (event.detail for event in reported.events if event.time_ms == 5_000 and event.kind == "member_joined")
+    assert [joined] == started["begun_by"]
     (completed,) = reported.details("downgrade_completed")
     assert (True, 1, 2_000, ["n2"]) == tuple(
         completed[key] for key in ("online", "members", "mixed_ms", "last_upgraded_members")

@@ -2,7 +2,9 @@
 
 import pytest
 
+from coordinator_model.kinds.table import sentence
 from coordinator_model.replica import Replica
+from coordinator_model.state.events import event_view
 from tests.builders import (
     RecordBytes,
     consumer_group_member_subscription,
@@ -208,6 +210,23 @@ def test_active_task_of_two_streams_members_is_a_duplicate() -> None:
     ).replayed()
 
     assert [(3_000, "duplicate_assignment", {"sub/0": ("a", "b")})] == alarms(reported)
+    (event,) = (event for event in reported.events if event.kind == "duplicate_assignment")
+    assert "Owned twice: sub_0 by" in sentence(event_view(event))
+
+
+def test_owners_are_named_with_client_and_host() -> None:
+    """Who is woken by it has to find both processes."""
+    reported = history(
+        at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [1]}})),
+        at(1_000, *consumer_join("g", "b", epoch=3, targets={"b": {"t": [1]}}, instance_id="b-1")),
+    ).replayed()
+    (event,) = (event for event in reported.events if event.kind == "duplicate_assignment")
+
+    assert [("a", None), ("b", "b-1")] == [(of["member_id"], of["instance_id"]) for of in event.detail["members"]]
+    for of in event.detail["members"]:
+        assert f"of {of['client_id']} on {of['client_host']}" in sentence(event_view(event)) or (
+            f"{of['client_id']} · a on {of['client_host']}" in sentence(event_view(event))
+        )
 
 
 # -- the live tail ----------------------------------------------------------------------------------------------------

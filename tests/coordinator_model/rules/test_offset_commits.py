@@ -1,5 +1,7 @@
 """Committed offsets (docs/coordinator-log.md): one per group, topic and partition; what goes back, and what goes."""
 
+from typing import Any
+
 import pytest
 
 from coordinator_model.records.serde import decode_key
@@ -13,6 +15,7 @@ from tests.builders import (
     consumer_group_member_subscription,
     consumer_group_regular_expression,
     group_metadata,
+    group_metadata_tombstone,
     legacy_offset_commit,
     legacy_offset_commit_tombstone,
     member,
@@ -247,8 +250,8 @@ EMPTY = group_metadata("g", generation=2)
         (READS_T, "t", LATER_MS, ["topic_deleted"]),
         (READS_T, "u", LATER_MS, ["topic_deleted", "offset_delete", "expiry"]),
         (READS_T, "u", LATER_MS - 1, ["topic_deleted", "offset_delete"]),
-        (EMPTY, "t", LATER_MS, ["topic_deleted", "offset_delete", "expiry", "group_deleted"]),
-        (None, "t", LATER_MS, ["topic_deleted", "offset_delete", "expiry", "group_deleted"]),
+        (EMPTY, "t", LATER_MS, ["topic_deleted", "offset_delete", "expiry"]),
+        (None, "t", LATER_MS, ["topic_deleted", "offset_delete", "expiry"]),
     ],
     ids=["subscribed", "unsubscribed", "within the shortest retention", "no members", "group that only commits"],
 )
@@ -264,6 +267,72 @@ def test_deleted_offset_says_what_may_be_the_cause(
 
     (detail,) = reported.details("offset_deleted")
     assert (may_be, deleted_ms - COMMITTED_MS) == (detail["may_be"], detail["age_ms"])
+
+
+DAYS_MS = 10 * 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("membership", "gone", "deleted_ms", "cause", "may_be"),
+    [
+        (EMPTY, [0, 1, "g"], 3_600_000, "group_deleted", ["expiry", "group_deleted"]),
+        (EMPTY, [0, 1, "g"], DAYS_MS, None, ["expiry", "group_deleted"]),
+        (EMPTY, [0, 1, "g"], COMMITTED_MS + 1, "group_deleted", ["group_deleted"]),
+        (EMPTY, [0], 3_600_000, "offset_delete", ["offset_delete", "expiry"]),
+        (EMPTY, [0], DAYS_MS, None, ["offset_delete", "expiry"]),
+        (EMPTY, [0, 1], 3_600_000, None, ["topic_deleted", "offset_delete", "expiry"]),
+        (READS_T, [0, 1], DAYS_MS, "topic_deleted", ["topic_deleted"]),
+    ],
+    ids=[
+        "with their group", "with a group that was long empty", "too soon to expire", "one of two", "one, after days",
+        "all of a topic", "of a topic that is read",
+    ],
+)  # fmt: skip
+def test_offsets_that_go_at_once_are_one_event_with_their_cause(
+    membership: RecordBytes, gone: list[Any], deleted_ms: int, cause: str | None, may_be: list[str]
+) -> None:
+    """What was written beside them, and what was left, tells most causes."""
+    tombstones = [group_metadata_tombstone("g") if of == "g" else offset_commit_tombstone("g", "t", of) for of in gone]
+    reported = history(
+        at(0, membership),
+        at(COMMITTED_MS, *(offset_commit("g", "t", of, 5, timestamp=COMMITTED_MS) for of in (0, 1))),
+        at(deleted_ms, *tombstones),
+    ).replayed()
+
+    (event,) = (event for event in reported.events if event.kind == "offset_deleted")
+    partitions = [of for of in gone if of != "g"]
+    assert (cause, may_be, {"t": partitions}) == tuple(event.detail[name] for name in ("cause", "may_be", "partitions"))
+    assert 3 + len(partitions) - 1 == event.offset
+    kinds = reported.kinds()[deleted_ms]
+    assert ["offset_deleted", *(["group_deleted"] if "g" in gone else [])] == kinds[:2]
+
+
+def test_offsets_that_go_at_two_moments_are_two_events() -> None:
+    """Also where a commit of the same moment stands between them."""
+    reported = history(
+        at(0, READS_T, *(offset_commit("g", "t", of, 5) for of in range(4))),
+        at(
+            1_000,
+            offset_commit_tombstone("g", "t", 0),
+            offset_commit("g", "t", 3, 6),
+            offset_commit_tombstone("g", "t", 1),
+        ),
+        at(2_000, offset_commit_tombstone("g", "t", 2)),
+    ).replayed()
+
+    assert [{"t": [0, 1]}, {"t": [2]}] == [of["partitions"] for of in reported.details("offset_deleted")]
+
+
+def test_moment_of_deletions_is_one_event_wherever_the_log_is_cut() -> None:
+    """What is not reported yet is kept with the group."""
+    log = history(
+        at(0, EMPTY, *(offset_commit("g", "t", of, 5) for of in range(3))),
+        at(1_000, *(offset_commit_tombstone("g", "t", of) for of in range(3)), group_metadata_tombstone("g")),
+    )
+    whole = log.replayed()
+
+    for position in range(len(log) + 1):
+        assert whole.event_texts() == log.replayed_in_batches([position]).event_texts()
 
 
 def test_deletion_read_after_a_later_membership_is_not_explained_by_it() -> None:

@@ -163,10 +163,10 @@ def test_what_is_inferred_and_what_is_information(watched: Watched) -> None:
 DETAILS: Final = {
     "downgrade_completed": "assignments_kept last_upgraded_members leftover_records members "
     "members_not_at_their_target members_not_given_their_target mixed_ms offsets offsets_back online",
-    "downgrade_started": "members online upgraded_members",
+    "downgrade_started": "begun_by members online upgraded_members",
     "downgrade_unclean": "leftover_records record_types",
     "downgrade_unclean cleared": "cleared",
-    "duplicate_assignment": "partitions",
+    "duplicate_assignment": "members partitions",
     "duplicate_assignment_cleared": "partitions",
     "epoch_anomaly": "expected found member_id rule",
     "group_created": "simple type",
