@@ -147,7 +147,10 @@ _LAG: Final = (
     timeseries_panel(
         TOPICS,
         "Rewinds",
-        [Query(signal="rewinds", legend="{{topic}}"), Query(signal="resets", legend="without members")],
+        [
+            Query(signal="rewinds", legend="{{topic}}"),
+            Query(signal="resets", legend="without members, or back at once"),
+        ],
         span=6,
         bars=True,
     ),

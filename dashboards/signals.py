@@ -497,7 +497,7 @@ _OFFSETS: Final = (
     _increase(
         "resets",
         "kafka_group_offset_resets_total",
-        "Rewinds while the group had no members: an admin's resets, and syncs of MirrorMaker.",
+        "Rewinds while the group had no members, as an admin's resets are, and such as were back within two seconds.",
     ),
     _gauge("commit_age", "kafka_group_commit_age_seconds", "Time since the last commit.", "s", _P),
     _gauge("committed_offset", f"{_LAG}_offset", "Committed offset: the next record to be read.", COUNT, _P),

@@ -299,6 +299,8 @@ CASES: Final[Mapping[str, Cases]] = {
             "family_rewinds.former_owner_that_commits_is_reported",
             "family_rewinds.former_owner_is_reported_where_commits_never_name_topic_ids",
             "rewinds.partitions_that_go_back_at_one_moment_are_one_event",
+            "rewinds.rewind_of_which_a_part_is_back_is_of_the_rest",
+            "rewinds.rewind_after_which_nothing_is_written_is_said_by_the_clock",
         ),
         silent=(
             "rewinds.topic_made_again_is_told_from_a_rewind_by_what_went_with_it",
@@ -306,6 +308,8 @@ CASES: Final[Mapping[str, Cases]] = {
             "offset_commits.commit_after_a_tombstone_is_a_first_one",
             "offset_commits.offset_that_goes_back_into_another_topic_is_no_rewind",
             "rewinds.partition_that_goes_back_after_its_topic_was_reported_is_no_rewind",
+            "rewinds.rewind_that_is_back_within_two_seconds_is_information",
+            "rewinds.rewind_from_before_the_live_tail_is_not_awaited",
             "rewinds.rewind_of_a_group_without_members_is_a_reset",
             "rewinds.rewind_of_a_group_that_only_commits_is_information",
             "family_rewinds.resets_and_syncs_wake_nobody",

@@ -188,7 +188,7 @@ _OFFSETS: Final = (
     _counter("kafka_group_offset_rewinds_total", "Commits of a smaller offset than the one before", "group", "topic"),
     _counter(
         "kafka_group_offset_resets_total",
-        "Rewinds while the group had no members: an admin's resets, and syncs of MirrorMaker",
+        "Rewinds while the group had no members, as an admin's resets are, and such as were back within two seconds",
         "group",
     ),
     _gauge("kafka_group_commit_age_seconds", "Time since the last commit", *("group", "topic", "partition")),

@@ -408,7 +408,15 @@ def test_roll_that_turns_round_half_way_is_a_downgrade() -> None:
     assert ("downgrading", 3, 1, 1_000) == migration(reported)
     (turned,) = (event for event in reported.events if event.kind == "downgrade_started")
     assert (6_000, True) == (turned.time_ms, turned.inferred)
-    assert {"online": True, "turned_round": True, "members": 3, "upgraded_members": 1} == turned.detail
+    begun_by = turned.detail["begun_by"]
+    assert {
+        "online": True,
+        "turned_round": True,
+        "members": 3,
+        "upgraded_members": 1,
+        "begun_by": begun_by,
+    } == turned.detail
+    assert ["c4"] == [of["member_id"] for of in begun_by]
 
 
 def test_downgrade_that_turns_round_is_an_upgrade_again() -> None:

@@ -42,7 +42,9 @@ def codes(board: Board, now_ms: int = NOW_MS) -> list[str]:
     time_ms[0] = now_ms
     watch.check()
     held = board.shown.groups["g"]
-    return attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
+    return [
+        look["code"] for look in attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
+    ]
 
 
 def both_joined() -> list[list[RecordBytes]]:
@@ -249,9 +251,7 @@ def _lagging(members: bool, committed_ms: int, was: Mapping[int, int | None], no
     sample(ends, now_ms, "t", 100, 100, 100)
     board.lag_history.sample(board.shown.groups, ends, now_ms)
     held = board.shown.groups["g"]
-    return [
-        look["code"] for look in attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
-    ]
+    return attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
 
 
 @pytest.mark.parametrize(
