@@ -479,7 +479,7 @@ class Replica:
         state = self.groups.get(name) or self.group(name, position.partition)
         bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
         events: list[Event] = []
-        if _is_awaited(state):
+        if state.rewinds is not None or state.deletions is not None or state.awaited_rewinds:  # asked of every commit
             if record.value is not None:
                 rewinds.note_commit(state, position.timestamp_ms, topic, partition, record.value.offset)
             events = self._moments_before(state, position)

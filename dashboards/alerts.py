@@ -389,7 +389,8 @@ _OFFSETS: Final = (
         "records are processed again.",
         first_look="Group: Rewinds",
         nearest="An admin's reset, MirrorMaker's syncs, and commits of a client in the wrong order, as after a "
-        "coordinator's move. The first are of groups without members, the last are back at once: both are counted apart. "
+        "coordinator's move. The first are of groups without members, the last are back at once: these are counted "
+        "apart. "
         "A member that seeks back does fire, unless `seeks_back` is expected.",
         event="offset_rewound",
     ),

@@ -149,7 +149,7 @@ _LAG: Final = (
         "Rewinds",
         [
             Query(signal="rewinds", legend="{{topic}}"),
-            Query(signal="resets", legend="without members, or back at once"),
+            Query(signal="resets", legend="no members, or back at once"),
         ],
         span=6,
         bars=True,

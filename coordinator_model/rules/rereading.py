@@ -24,14 +24,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from coordinator_model.rules import rewinds, steps
+from coordinator_model.rules import deletions, rewinds, steps
 from coordinator_model.rules.members import members_of
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Finding
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.offsets import CommittedOffset
-from coordinator_model.state.rule_memory import Rewinds, Rewound
+from coordinator_model.state.rule_memory import Deleted, Deletions, Rewinds, Rewound
 
 Offsets = Mapping[tuple[str, int], CommittedOffset]
 """(topic, partition) → what is committed of it."""
@@ -59,6 +59,7 @@ def taken_over(former: GroupState, state: GroupState) -> GroupState:
             known_ids=state.known_ids,
             rewinds=None,
             awaited_rewinds=(),
+            deletions=None,
             last_step_ms=state.last_step_ms,
             last_step_offset=state.last_step_offset,
         )
@@ -98,11 +99,12 @@ def differences(former: GroupState, before: Offsets, state: GroupState | None, a
             yield Finding("group_deleted", inferred=True)
         return
     back: dict[str, Rewound] = {}
+    gone = Deletions(time_ms=-1, offset=-1)
     for (topic, partition), was in sorted(before.items()):
         now = after.get((topic, partition))
         place = {"topic": topic, "partition": partition}
         if now is None:
-            yield Finding("offset_deleted", {**place, "offset": was.offset}, inferred=True)
+            gone.partitions[f"{topic}/{partition}"] = Deleted(offset=was.offset)
         elif None not in (was.topic_id, now.topic_id) and was.topic_id != now.topic_id:
             found = {"from": was.offset, "to": now.offset, "former_topic_id": was.topic_id, "topic_id": now.topic_id}
             yield Finding("topic_recreated", {**place, **found}, inferred=True)
@@ -110,6 +112,8 @@ def differences(former: GroupState, before: Offsets, state: GroupState | None, a
             is_clear = None not in (was.topic_id, now.topic_id)
             unclear_since_ms = None if is_clear else was.commit_timestamp_ms
             back[f"{topic}/{partition}"] = Rewound(before=was.offset, to=now.offset, unclear_since_ms=unclear_since_ms)
+    if gone.partitions:
+        yield replace(deletions.reported(state, gone, ()), inferred=True)
     if back:
         simple = not state.membership.exists
         seen = Rewinds(
