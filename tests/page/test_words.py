@@ -3,6 +3,7 @@
 from typing import Any
 
 from coordinator_model.kinds import words
+from streaming.board.attention import LAG_GROWS
 from tests.page.browser import OpenPage
 from tests.page.stage import Stage
 
@@ -44,3 +45,21 @@ def test_durations_and_shares_are_rounded_alike(stage: Stage, open_page: OpenPag
     assert [list(map(words.duration, SECONDS))] == said[:1]
     assert [words.percent(*share) for share in SHARES] == said[1]
     assert list(map(words.ranges, NUMBERS)) == said[2]
+
+
+def test_trend_says_what_the_groups_reasons_say(stage: Stage, open_page: OpenPage) -> None:
+    """A lag that grows by little is level by itself, and rises where *lag grows* stands beside it."""
+    page = open_page(stage.url).page
+    said: list[str] = page.evaluate(
+        """async ([values, reasons]) => {
+            const { drawTrend } = await import("/page/trends.js");
+            return reasons.map((attention) => {
+                const cell = document.createElement("td");
+                drawTrend(cell, values, values.at(-1), attention);
+                return cell.textContent;
+            });
+        }""",
+        [[1_000] * 59 + [1_004], [[], [{"text": f"{LAG_GROWS} and nothing is committed"}]]],
+    )
+
+    assert ["level", "rising"] == said
