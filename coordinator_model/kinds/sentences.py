@@ -614,6 +614,8 @@ def records_agree(of: Detail) -> str:
     return f"Records agree again on {_RULES.get(str(of.get('rule')), 'what they say')}"
 
 
-def since(time_ms: int) -> str:
-    """`since 02:59 UTC`, of an event that is about the time from its own on."""
-    return f"since {time_ms // _HOUR_MS % 24:02}:{time_ms // _MINUTE_MS % 60:02} UTC"
+def since(of: Detail, what: str, time_ms: int) -> str:
+    """`since 02:59 UTC`, and what has been so, of an event that is about the time from its own on."""
+    # Of a rebalance that a coordinator was asked about there is no record since before it began.
+    what = "nothing was written" if "described_members" in of else what
+    return f"{what} since {time_ms // _HOUR_MS % 24:02}:{time_ms // _MINUTE_MS % 60:02} UTC".lstrip()

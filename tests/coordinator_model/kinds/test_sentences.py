@@ -36,19 +36,21 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         },
         (
             "The rebalance is stuck, under way for 5 m 20 s: orders-1 · 3f4a5b has yet to release t 0\u20132 for 5 m "
-            "10 "
-            "s; since 10:09 UTC"
+            "10 s; since 10:09 UTC"
         ),
     ),
     (
         "rebalance_stuck",
         {"state": "CompletingRebalance", "waiting_for": "assignor", "described_members": 3, "rebalancing_ms": 61_000},
-        "The rebalance is stuck, under way for 1 m 1 s: the assignor has yet to compute an assignment; since 10:09 UTC",
+        (
+            "The rebalance is stuck, under way for 1 m 1 s: the assignor has yet to compute an assignment; nothing "
+            "was written since 10:09 UTC"
+        ),
     ),
     (
         "partition_unassigned",
         {"partitions": {"t": [3]}, "unassigned_ms": 600_000, "subscribed_members": 1, "members": ["a"]},
-        "No member owns t 3, for 10 m 0 s; subscribed: 1 member (a); since 10:09 UTC",
+        "No member owns t 3, for 10 m 0 s; subscribed: 1 member (a); nobody took or gave up any since 10:09 UTC",
     ),
     (
         "member_fenced",
@@ -70,8 +72,8 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
             "classic_members": {AN_ID: "behind", "b": "settled"},
         },
         (
-            "The roll has stalled: no member came or went for half an hour, both protocols for 40 m 0 s; "
-            "1 of 3 members on the consumer protocol; still on the classic one: orders-1 · 3f4a5b, b; since 10:09 UTC"
+            "The roll has stalled: no member came or went for half an hour, both protocols for 40 m 0 s; 1 of 3 "
+            "members on the consumer protocol; still on the classic one: orders-1 · 3f4a5b, b; since 10:09 UTC"
         ),
     ),
     (
@@ -111,8 +113,7 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         },
         (
             "The group has not settled for 12 m 0 s: 31 epochs; flaps on /a joined 15 times and left 1 time; since "
-            "10:09 "
-            "UTC"
+            "10:09 UTC"
         ),
     ),
     (
@@ -120,8 +121,7 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         {"partition": 7, "since": 1_000, "until": 121_000, "groups": ["g"]},
         (
             "No coordinator worked in partition 7 for 2 m 0 s, or a clock was set ahead; before its end no time runs "
-            "for "
-            "g; since 10:09 UTC"
+            "for g; since 10:09 UTC"
         ),
     ),
     (
@@ -134,8 +134,7 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         {"offsets": {"t/0": {"from": 9, "to": 3}}, "back_ms": 300, "after_handover": True, "former_owner": "a"},
         (
             "Committed offsets went back: t/0 from 9 to 3; and were where they had been after 0.3 s: commits in the "
-            "wrong "
-            "order"
+            "wrong order"
         ),
     ),
     (
@@ -184,8 +183,7 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         {"instance_id": "i", "replacements": 5, "may_be": ["one_process", "two_processes_on_one_host"]},
         (
             "Static member i restarts again and again: 5 take-overs; it may be one process that restarts or two "
-            "processes on "
-            "one host"
+            "processes on one host"
         ),
     ),
     (
@@ -197,8 +195,7 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         },
         (
             "The downgrade to the classic protocol began; first with orders · b on /10.0.0.2; 2 of 3 members on the "
-            "consumer "
-            "protocol"
+            "consumer protocol"
         ),
     ),
     (
@@ -231,10 +228,8 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         },
         (
             "Records in partition 7 of the offsets topic contradict each other in the targets of two members on t/1 "
-            "by a and "
-            "b: two, where it has to be one owner; restart its members, one after another, and if it comes again have "
-            "a "
-            "recording of the group for Kafka's developers"
+            "by a and b: two, where it has to be one owner; restart its members, one after another, and if it comes "
+            "again have a recording of the group for Kafka's developers"
         ),
     ),
     (
@@ -317,8 +312,8 @@ def test_what_only_time_or_brokers_show_is_said_too(kind: str, detail: Mapping[s
         (
             [AN_ID, "b"],
             (
-                "Members of the last generation did not come along in the upgrade: orders-1 · 3f4a5b, b; "
-                "they may have left just before"
+                "Members of the last generation did not come along in the upgrade: orders-1 · 3f4a5b, b; they may "
+                "have left just before"
             ),
         ),
     ],
