@@ -567,8 +567,7 @@ _ROWS: Final = (
     Kind(
         name="offset_deleted",
         meaning="Committed offsets expired, were deleted, or went with their topic or group: one event for all that "
-        "went "
-        "at one moment. Its cause, as far as what was written with it tells, is `cause`, and all that may be are "
+        "went at one moment. Its cause, as far as what was written with it tells, is `cause`; all that may be are "
         "`may_be`.",
         sentence=said.offset_deleted,
     ),
