@@ -61,7 +61,7 @@ class Kind:
             monitor.
         on_roll_page: whether the page of a roll lists it.
         expected_by: which expectation of the configuration holds it back.
-        since: of one that has lasted until it was found: what has been so since its time; it may say nothing.
+        so_since: of one that has lasted until it was found: what has been so since its time; it may say nothing.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Kind:
     of_no_group: bool = False
     on_roll_page: bool = False
     expected_by: str | None = None
-    since: str | None = None
+    so_since: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ _ROWS: Final = (
         "written, far longer than usual, or its leader did not answer. Times of its groups run from the end of it, and "
         "no member is to blame. Of no group: its `group` is null.",
         sentence=said.coordinator_not_loaded,
-        since="",
+        so_since="",
         of_no_group=True,
     ),
     Alarm(
@@ -225,7 +225,7 @@ _ROWS: Final = (
         limits="A member's own rebalance timeout and 10 s more; a minute for a target. In a recording no classic "
         "group can be stuck, as nobody can be asked. Nothing opens while the coordinator does not answer.",
         sentence=said.rebalance_stuck,
-        since="",
+        so_since="",
         cleared="The rebalance is no longer stuck",
         ends=LOOK,
         one="rebalance stuck",
@@ -265,7 +265,7 @@ _ROWS: Final = (
         limits="10 minutes, as configured, and more than 20 epochs, and 4 a member; over after a minute at rest. A "
         "group without members is at rest.",
         sentence=said.group_unsettled,
-        since="",
+        so_since="",
         cleared="The group has come to rest",
         ends=LOOK,
         one="does not settle",
@@ -320,7 +320,7 @@ _ROWS: Final = (
         "topic's size, with a subscription that cannot be read, and of streams groups; a group without members lacks "
         "no owner.",
         sentence=said.partition_unassigned,
-        since="nobody took or gave up any",
+        so_since="nobody took or gave up any",
         cleared=said.partitions_owned_again,
         ends=LOOK,
         says_its_end=True,
@@ -519,7 +519,7 @@ _ROWS: Final = (
         reads="Members of both protocols, and when one last came or went.",
         limits="Half an hour. Whether somebody means to pause the roll is not written.",
         sentence=said.migration_stalled,
-        since="",
+        so_since="",
         cleared="The roll goes on, or is over",
         ends=LOOK,
         one="roll stalled",
@@ -640,6 +640,6 @@ def sentence(event: Event) -> str:
             return row.inferred(detail)
         time_ms, of = int(event["time"]), {**detail, said.LOG_PARTITION: event.get("partition")}
         text = row.sentence if isinstance(row.sentence, str) else row.sentence(of, time_ms)
-        return text if row.since is None or time_ms < 0 else f"{text}; {said.since(of, row.since, time_ms)}"
+        return text if row.so_since is None or time_ms < 0 else f"{text}; {said.since(of, row.so_since, time_ms)}"
     except (AttributeError, KeyError, TypeError, ValueError):  # of another release, out of a history or a topic
         return name.replace("_", " ").capitalize()
