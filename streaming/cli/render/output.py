@@ -11,7 +11,6 @@ from typing import Annotated, Any, Final, ParamSpec, TypeVar
 
 import typer
 
-from coordinator_model.kinds.words import percent_of
 from streaming.base.text import cut, printable, printable_lines
 
 P = ParamSpec("P")
@@ -114,6 +113,8 @@ def progress(label: str) -> Iterator[Callable[[float], None]]:
         return
     from rich.console import Console  # imported late: nothing piped ever needs it
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from coordinator_model.kinds.words import percent_of
 
     # Rich's own column of percents rounds to the nearest, where all else here rounds down.
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[share]:>3} %"))
