@@ -298,7 +298,8 @@ def picture(found: dict[str, Any], width: int) -> "RenderableType":
 
 def _counts(found: dict[str, Any]) -> str:
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name in READINESS if (count := found["counts"][name]))
-    count = f"{counted(len(found['groups']), 'group')}: {counts or 'none'}; {counted(found['waves'], 'wave')}"
+    waves = len({each["wave"] for each in found["groups"]} - {None})
+    count = f"{counted(len(found['groups']), 'group')}: {counts or 'none'}; {counted(waves, 'wave')}"
     if not found["groups"]:
         count = "no groups"
     return f"{count}, as far as is known" if found.get("doubt") or unread_of(found) else count
