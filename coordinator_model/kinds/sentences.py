@@ -478,7 +478,7 @@ def group_unsettled(of: Detail, _: int) -> str:
 
 def offset_rewound(of: Detail, _: int) -> str:
     offsets = of.get("offsets") or {}
-    went = [f"{at} from {each['from']:,} to {each['to']:,}" for at, each in offsets.items()]
+    went = [f"{at} from {each['from']:,} to {_committed(each['to'])}" for at, each in offsets.items()]
     owners = ""
     if of.get("after_handover") and "back_ms" not in of:
         present = of.get("present_owner")
@@ -492,6 +492,10 @@ def offset_rewound(of: Detail, _: int) -> str:
         back = f"back where it had been at once: {partitions(of['back'])}"
     head = f"Committed offsets went back: {listed(went) or partitions(of.get('partitions') or {})}"
     return _clauses(head, back, owners, empty, again)
+
+
+def _committed(offset: int) -> str:
+    return f"{offset:,}" if offset >= 0 else f"none ({offset})"
 
 
 def offset_deleted(of: Detail, _: int) -> str:

@@ -38,7 +38,7 @@ from coordinator_model.rules import deletions, existence, rewinds
 from coordinator_model.state.clocks import within
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, other_version
+from coordinator_model.state.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, goes_back, other_version
 from coordinator_model.state.rule_memory import Deleted, LostOffsets
 
 LOST_FOR_MS: Final = 86_400_000
@@ -88,7 +88,7 @@ def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Rec
         if shown is not None:
             first = _first_offset(state, bucket) if former is None else []
             return [*first, *shown]
-    if former is not None and committed.offset >= former.offset and known_topic:
+    if former is not None and not goes_back(former.offset, committed.offset) and known_topic:
         return [] if back_again else None
     detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
     if former is not None:
@@ -100,7 +100,7 @@ def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Rec
     other_topic = None not in (former.topic_id, id_now) and former.topic_id != id_now
     if other_topic and committed.topic_id is None and id_now not in state.topic_ids.get(bucket.topic, ()):
         recreated = [replace(of, inferred=True) for of in _recreated(state, id_now, detail)]
-    if committed.offset >= former.offset or recreated or other_topic:
+    if not goes_back(former.offset, committed.offset) or recreated or other_topic:
         # Offsets of two topics of one name: none of them was gone back on.
         return recreated
     bucket.rewinds += 1
@@ -142,7 +142,7 @@ def build(state: GroupState, bucket: OffsetBucket, record: Record, commits: int)
         count_first(state, bucket.topic, bucket.number)
         return True
     same_topic = None in (former.topic_id, topic_id) or former.topic_id == topic_id
-    bucket.rewinds += committed.offset < former.offset and same_topic and not (is_new and known)
+    bucket.rewinds += goes_back(former.offset, committed.offset) and same_topic and not (is_new and known)
     return is_new
 
 

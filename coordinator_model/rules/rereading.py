@@ -30,7 +30,7 @@ from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Finding
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
-from coordinator_model.state.offsets import CommittedOffset
+from coordinator_model.state.offsets import CommittedOffset, goes_back
 from coordinator_model.state.rule_memory import Deleted, Deletions, Rewinds, Rewound
 
 Offsets = Mapping[tuple[str, int], CommittedOffset]
@@ -108,7 +108,7 @@ def differences(former: GroupState, before: Offsets, state: GroupState | None, a
         elif None not in (was.topic_id, now.topic_id) and was.topic_id != now.topic_id:
             found = {"from": was.offset, "to": now.offset, "former_topic_id": was.topic_id, "topic_id": now.topic_id}
             yield Finding("topic_recreated", {**place, **found}, inferred=True)
-        elif now.offset < was.offset:
+        elif goes_back(was.offset, now.offset):
             is_clear = None not in (was.topic_id, now.topic_id)
             unclear_since_ms = None if is_clear else was.commit_timestamp_ms
             back[f"{topic}/{partition}"] = Rewound(before=was.offset, to=now.offset, unclear_since_ms=unclear_since_ms)

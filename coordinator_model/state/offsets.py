@@ -46,6 +46,11 @@ class CommittedOffset:
         return _VERSION_WITHOUT if self.topic_id is None else _VERSION_WITH_TOPIC_ID
 
 
+def goes_back(former: int, committed: int) -> bool:
+    """Whether a commit takes back what was read: from -1 and -2, which clients commit before they read, none can."""
+    return committed < former >= 0
+
+
 def other_version(version: int, topic_id: str | None) -> int | None:
     """What `CommittedOffset.other_version` holds of a value version: None where it is the usual one."""
     return None if version == (_VERSION_WITHOUT if topic_id is None else _VERSION_WITH_TOPIC_ID) else version

@@ -277,7 +277,8 @@ def _offset_view(topic: str, partition: int, committed: CommittedOffset) -> dict
     return {
         "topic": topic,
         "partition": partition,
-        "offset": committed.offset,
+        # Clients that have read nothing yet commit -1 or -2; Kafka's tool prints `-`.
+        "offset": committed.offset if committed.offset >= 0 else None,
         "leader_epoch": committed.leader_epoch,
         "metadata": committed.metadata,
         "commit_timestamp": committed.commit_timestamp_ms if committed.commit_timestamp_ms >= 0 else None,

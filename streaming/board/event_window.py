@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Final
 
+from coordinator_model.state.events import OF_NO_GROUP
 from streaming.board.event_window_file import Event, EventWindowFile, Remembered
 
-__all__ = ["Event", "EventWindow"]
+__all__ = ["Event", "EventWindow", "is_of"]
 
 REMEMBERED_IDS: Final = 1_000
 """Ids of the latest events that no batch brought are remembered longer than the events: after a restart, conditions
 that last are found again and must not be reported again."""
+
+
+def is_of(event: Event, group: str) -> bool:
+    """Whether an event is of this group; one of no group has the empty name here, and so may a group have."""
+    return bool(event["group"] == group) and event["kind"] not in OF_NO_GROUP
 
 
 class EventWindow:
@@ -86,7 +92,7 @@ class EventWindow:
         found = [
             event
             for event in held
-            if (shown(event["group"]) if group is None else event["group"] == group)
+            if (shown(event["group"]) if group is None else is_of(event, group))
             and (since_ms is None or event["time"] >= since_ms)
         ]
         found.sort(key=lambda event: int(event["time"]))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
@@ -16,11 +16,17 @@ def bootstrap_servers_text(value: object) -> object:
     return ",".join(str(entry) for entry in value) if isinstance(value, list) else value
 
 
+SERVERS: Final = (
+    "HOST:PORT[,HOST:PORT…] or a list of HOST:PORT, without PLAINTEXT:// and the like: that is security.protocol"
+)
+"""What is accepted as bootstrap servers. Java's clients take a scheme there, and ignore it."""
+
+
 def host_port_list(value: str) -> str:
     """The value, if it is HOST:PORT[,HOST:PORT…]; raises ValueError."""
     for entry in value.split(","):
         host, _, port = entry.strip().rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
+        if not host or "/" in host or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
             raise ValueError(entry)
     return ",".join(entry.strip() for entry in value.split(","))
 
@@ -161,7 +167,7 @@ class KafkaSection(Section):
         str,
         BeforeValidator(bootstrap_servers_text, json_schema_input_type=str | list[str]),
         AfterValidator(host_port_list),
-    ] = option("127.0.0.1:9092", "Brokers to ask first.", accepted="HOST:PORT[,HOST:PORT…] or a list of HOST:PORT")
+    ] = option("127.0.0.1:9092", "Brokers to ask first.", accepted=SERVERS)
     offsets_topic: Text = option("__consumer_offsets", "The group coordinator's log.")
     client_id: Text = option(
         "group-monitor",

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from streaming.config.kafka_sections import (
+    SERVERS,
     KafkaSection,
     KafkaSecuritySection,
     bootstrap_servers_text,
@@ -44,7 +45,7 @@ class KafkaSinkSection(Section):
         None,
         "Brokers of the topics, with security as below; without it they are in the cluster that is monitored, and "
         "kafka.* says how it is reached.",
-        accepted="HOST:PORT[,HOST:PORT…] or a list of HOST:PORT",
+        accepted=SERVERS,
     )
     groups_interval_ms: Positive = option(
         2_000, "Shortest time between two states of a group that only commits; other changes are written at once."

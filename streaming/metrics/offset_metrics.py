@@ -77,7 +77,8 @@ def _stable_lags(moment: Moment) -> tuple[Flags, Figures]:
 PARTITION_METRICS: Final[Mapping[str, Callable[[Moment], tuple[Flags, Figures]]]] = {
     "kafka_group_commit_age_seconds": _commit_ages,
     "kafka_consumergroup_group_offset": lambda moment: (
-        np.ones(len(moment.lags.records), np.bool_),
+        # -1 and -2, which clients commit that have read nothing, are no offset.
+        moment.lags.table.offsets >= 0,
         moment.lags.table.offsets,
     ),
     "kafka_consumergroup_group_lag": lambda moment: known(moment.lags.records),

@@ -16,7 +16,7 @@ from streaming.base.name_filter import one_of
 from streaming.base.times import now_ms
 from streaming.board import gates, group_answer
 from streaming.board.board import Board, BoardMoment
-from streaming.board.event_window import Event
+from streaming.board.event_window import Event, is_of
 from streaming.board.plan import plan
 from streaming.board.polls import OFF
 from streaming.board.readiness import Standing
@@ -220,7 +220,7 @@ class Api:
         size = self.board.events.size
         limit = limit_of(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
         since_ms = time_of("since", query["since"]) if query.get("since") else None
-        found = self.board.latest_events(limit, group=query.get("group") or None, since_ms=since_ms)
+        found = self.board.latest_events(limit, group=query.get("group"), since_ms=since_ms)
         return {"events": [with_sentence(event) for event in found]}
 
     def event(self, event: Event) -> Event:
@@ -333,7 +333,7 @@ class Api:
         known = match is not None and match["run"] == self._overview.run
         after = int(match["number"]) if match and known else self.board.events.last
         newer = self.board.events.after(after)
-        events = [self.event(event) for _, event in newer if self._concerns(event["group"], group)]
+        events = [self.event(event) for _, event in newer if self._concerns(event, group)]
         after = newer[-1][0] if newer else after
         changed = self._overview.changes(int(match["version"]), group) if match and known else None
         if changed is None:
@@ -342,9 +342,9 @@ class Api:
         now, rows, gone, moment = changed
         return self._token(now, after), {**self._freshness(moment), "groups": rows, "gone": gone, "events": events}
 
-    def _concerns(self, name: str, group: str | None) -> bool:
-        """Whether who asks for a group, or for all, is to hear of this one."""
-        return self.board.scope.groups(name) if group is None else name == group
+    def _concerns(self, event: Event, group: str | None) -> bool:
+        """Whether who asks for a group, or for all, is to hear of this event."""
+        return self.board.scope.groups(event["group"]) if group is None else is_of(event, group)
 
     def _token(self, version: int, number: int) -> str:
         return f"{self._moment(version)}-{number}"

@@ -30,7 +30,7 @@ from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from streaming.base.doubt import said
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.version import release
-from streaming.board.event_window import Event
+from streaming.board.event_window import Event, is_of
 from streaming.board.search import ASKED
 from streaming.metrics.exporter import Exporter
 from streaming.web.access import ANYONE, Credentials, Door, Guard
@@ -308,7 +308,7 @@ class Pages:
     async def stream(self, request: Request) -> Response:
         """Events as they come, of `?group=` or of all; after a break, those since Last-Event-ID."""
         last_id = request.headers.get("last-event-id")
-        return self._streaming(request, self._stream(last_id, request.query_params.get("group") or None))
+        return self._streaming(request, self._stream(last_id, request.query_params.get("group")))
 
     async def live(self, request: Request) -> Response:
         """Every second what changed since version `?since=`, of `?group=` or of all, with the events of that time."""
@@ -355,7 +355,7 @@ class Pages:
         silent = 0.0
         while not self.closing:
             for number, event in window.after(number):  # noqa: B007, B020 - the next look goes on from the last one
-                if group is None or event["group"] == group:
+                if group is None or is_of(event, group):
                     silent = 0.0
                     yield self._sent(event)
             await asyncio.sleep(STREAM_POLL_SECONDS)

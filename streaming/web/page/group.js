@@ -270,7 +270,7 @@ async function readHistory() {
 }
 
 async function read() {
-  const [, [, latest]] = await Promise.all([readGroup(), name ? get(`/api/v1/events?group=${encodeURIComponent(name)}`) : [200, { events: [] }]]);
+  const [, [, latest]] = await Promise.all([readGroup(), get(`/api/v1/events?group=${encodeURIComponent(name)}`)]);
   // What was asked of the past stays.
   happened = merged(most > MOST_EVENTS ? happened : [], latest.events, most);
   if (live) await readHistory();

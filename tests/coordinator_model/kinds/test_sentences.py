@@ -239,6 +239,11 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
     ),
     (
         "offset_rewound",
+        {"offsets": {"t/0": {"from": 9, "to": -1}}},
+        "Committed offsets went back: t/0 from 9 to none (-1)",
+    ),
+    (
+        "offset_rewound",
         {
             "offsets": {"t/0": {"from": 1_200, "to": 3}},
             "after_handover": True,

@@ -65,6 +65,19 @@ def test_rewind_of_a_group_without_members_is_a_reset(membership: tuple[RecordBy
     } == event.detail
 
 
+@pytest.mark.parametrize(
+    ("former", "committed", "is_rewind"),
+    [(-1, -2, False), (-1, 0, False), (0, 0, False), (0, -1, True), (500, -2, True)],
+)
+def test_only_from_an_offset_can_be_gone_back(former: int, committed: int, is_rewind: bool) -> None:
+    """From -1 or -2, which are none, nothing was read that would be read again; to them everything may be."""
+    reported = history(
+        at(0, *MEMBERS), at(1_000, offset_commit("g", "t", 0, former)), at(2_000, offset_commit("g", "t", 0, committed))
+    ).replayed()
+
+    assert is_rewind == ("offset_rewound" in [event.kind for event in reported.events])
+
+
 @pytest.mark.parametrize("left", [False, True])
 def test_rewind_of_a_consumer_group(left: bool) -> None:
     """By the same rule as a classic group."""

@@ -147,6 +147,14 @@ def test_topics_are_shown_by_name_and_in_order() -> None:
     assert ["t", "u"] == list(reported.owners("g")["a"])
 
 
+def test_minus_one_and_minus_two_are_no_offset() -> None:
+    """Clients that have read nothing yet commit them; Kafka's tool prints `-`. 0 is an offset."""
+    committed = (offset_commit("g", "t", partition, offset) for partition, offset in enumerate((-1, -2, 0)))
+    view = history(at(0, *committed)).replayed().view("g")
+
+    assert [None, None, 0] == [each["offset"] for each in view["offsets"]]
+
+
 def test_offsets_are_shown_in_the_order_given() -> None:
     """By topic and partition, as the replica gives them."""
     reported = history(

@@ -165,6 +165,11 @@ class TestRefusals:
             ("http: {port: 1, port: 2}", "http.port: found it twice"),
             ("kafka: {bootstrap_servers: [a:1, b]}", "found ['a:1', 'b']"),
             ("kafka: {bootstrap_servers: 'a:0'}", "accepted: HOST:PORT"),
+            (
+                "kafka: {bootstrap_servers: 'PLAINTEXT://a:9092'}",
+                "found 'PLAINTEXT://a:9092', accepted: HOST:PORT[,HOST:PORT…] or a list of HOST:PORT, without",
+            ),
+            ("kafka_sink: {bootstrap_servers: ['SSL://a:9092']}", "without PLAINTEXT:// and the like"),
             ("http: {username: me}", "http.password: found none, accepted: a value, as username has one"),
             ("http: {tls_certificate_file: /none.pem}", "http.tls_key_file: found none"),
             (

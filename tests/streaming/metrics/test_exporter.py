@@ -367,6 +367,19 @@ def test_max_lag_seconds_is_there_when_every_partition_has_a_figure() -> None:
     assert 2.0 == value(found, "kafka_consumergroup_group_max_lag_seconds", cluster_name=CLUSTER, group="g")
 
 
+def test_no_offset_has_no_series() -> None:
+    """-1 and -2 are what clients commit that have read nothing; when they did is known all the same."""
+    shard = Shard()
+    sample(ends := log_ends(orders=3), NOW_MS, "orders", 100, 100, 100)
+    for partition, offset in enumerate((-1, -2, 0)):
+        shard.pending.append((THEN_MS, *builders.offset_commit("g", "orders", partition, offset, timestamp=THEN_MS)))
+    found = scraped(exporter(board_of(shard, ends)))
+
+    for name in ("kafka_consumergroup_group_offset", "kafka_consumergroup_group_lag"):
+        assert ["2"] == [labels["partition"] for labels in series(found, name)]
+    assert 3 == len(series(found, "kafka_group_commit_age_seconds"))
+
+
 def test_of_half_a_log_no_readiness_is_counted() -> None:
     """What is not read yet may be anything; the other figures of groups are there."""
     board = Board(EndOffsets())

@@ -17,6 +17,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from coordinator_model.state.events import event_view
+from coordinator_model.state.findings import Finding, Position, events_of
 from streaming.base.errors import UsageError
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
@@ -116,8 +118,8 @@ def test_an_unknown_group_is_not_found(client: AsgiClient) -> None:
 
 
 def test_events_are_found_by_group_since_and_limit(client: AsgiClient) -> None:
-    """Oldest first; `since` in milliseconds or as a time; empty parameters are none."""
-    everything = client.get("/api/v1/events?group=&since=").json()["events"]
+    """Oldest first; `since` in milliseconds or as a time, an empty one is none."""
+    everything = client.get("/api/v1/events?since=").json()["events"]
     of_one = client.get("/api/v1/events?group=checkout").json()["events"]
     last = client.get("/api/v1/events?limit=1").json()["events"]
 
@@ -129,6 +131,24 @@ def test_events_are_found_by_group_since_and_limit(client: AsgiClient) -> None:
     assert everything == client.get("/api/v1/events?since=2023-11-14T22:00:00Z").json()["events"]
     assert everything == client.get("/api/v1/events?since=2023-11-15T00:00:00%2B02:00").json()["events"]
     assert [] == client.get("/api/v1/events?since=2023-11-15").json()["events"]
+
+
+def test_the_empty_name_is_the_name_of_a_group() -> None:
+    """Its own events are found by it, and neither those of others nor those of no group; without it all are."""
+    shard = Shard()
+    for name in ("", "checkout"):
+        shard.pending.append((THEN_MS, *builders.offset_commit(name, "orders", 0, 110)))
+    board = board_of(shard, log_ends(orders=1))
+    of_none = events_of("", Position(0, 9, THEN_MS), [Finding("log_truncated", {"partition": 0, "groups": [""]})])
+    board.events.add([event_view(event) for event in of_none])
+    client = AsgiClient(pages_of(board).app)
+
+    def groups(query: str) -> list[str | None]:
+        return [event["group"] for event in client.get(f"/api/v1/events{query}").json()["events"]]
+
+    assert [""] == groups("?group=")
+    assert {"", "checkout", None} == {*groups("")}
+    assert {"": 110} == {of["group"]: of["offsets"][0]["offset"] for of in [client.get("/api/v1/groups/").json()]}
 
 
 @pytest.mark.parametrize(
