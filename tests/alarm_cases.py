@@ -115,6 +115,7 @@ CASES: Final[Mapping[str, Cases]] = {
             "unassigned_partitions.partition_that_nobody_holds_for_long_is_reported_once_with_who_asks_for_it",
             "topic_growth.partition_that_was_there_and_had_no_owner_is_reported",
             "topic_growth.partition_that_appears_and_finds_no_owner_is_reported_from_then_on",
+            "unassigned_partitions.group_of_kafka_go_lacks_an_owner_as_any_other",
         ),
         silent=(
             "unassigned_partitions.partition_handed_out_in_time_is_never_reported",

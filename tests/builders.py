@@ -112,6 +112,11 @@ def subscription(
     )
 
 
+def first_fields(topics: Iterable[str] = ("t",), *, user_data: bytes | None = None, version: int = 1) -> bytes:
+    """What kafka-go (version 1) and faust (version 4) send to join: another version's number, and the fields of 0."""
+    return version.to_bytes(2, "big") + subscription(topics, user_data=user_data, version=0)[2:]
+
+
 def assignment(partitions: Partitions, *, user_data: bytes | None = None, version: int = 3) -> bytes:
     """What the leader of a classic group assigns to one member."""
     return consumer_protocol.encode_assignment(

@@ -434,8 +434,8 @@ def _of_classic(group: ClassicGroup, settings: BrokerSettings, topics: Collectio
         yield "custom_assignor"
     elif group.protocol == "range" and len(topics) > 1:
         yield "range_assignor"
-    versions = [member.claim.version for member in group.members.values() if member.claim is not None]
-    if versions and min(versions) < EMBEDDED_VERSION:
+    versions = upgrade_blockers.embedded_versions(group)
+    if min(versions.values(), default=EMBEDDED_VERSION) < EMBEDDED_VERSION:
         yield "embedded_version"
 
 

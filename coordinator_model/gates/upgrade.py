@@ -282,7 +282,7 @@ def _assignor(name: str, group: ClassicGroup, blockers: Collection[str]) -> Iter
 
 
 def _versions(name: str, group: ClassicGroup) -> Iterator[Reason]:
-    found = {member.member_id: member.claim.version for member in group.members.values() if member.claim is not None}
+    found = upgrade_blockers.embedded_versions(group)
     if min(found.values(), default=EMBEDDED_VERSION) >= EMBEDDED_VERSION:
         return
     text = (

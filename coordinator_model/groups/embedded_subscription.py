@@ -31,6 +31,7 @@ from coordinator_model.records.consumer_protocol import (
     ConsumerProtocolSubscription,
     cooperative_sticky_generation,
     decode_assignment,
+    decode_first_fields,
     decode_sticky_user_data,
     decode_subscription,
 )
@@ -76,7 +77,7 @@ def by_topic(parts: Iterable[_OfTopic]) -> Partitions:
 
 
 def claim_of(protocol: str | None, metadata: bytes) -> Claim | None:
-    """Decode one embedded subscription; None where it is opaque (Kafka ignores such too)."""
+    """Decode one embedded subscription, or its fields of version 0; None where it is opaque, and Kafka ignores it."""
     return (_remembered_claim if len(metadata) <= _LONGEST_REMEMBERED else _claim)(protocol, metadata)
 
 
@@ -87,6 +88,9 @@ def assignment_of(protocol: str | None, blob: bytes) -> Assignment | None:
 
 def _claim(protocol: str | None, metadata: bytes) -> Claim | None:
     subscription = decode_subscription(metadata)
+    malformed = subscription is None
+    if subscription is None:
+        subscription = decode_first_fields(metadata)
     if subscription is None:
         return None
     owned, generation = _ownership(protocol, subscription)
@@ -98,6 +102,7 @@ def _claim(protocol: str | None, metadata: bytes) -> Claim | None:
         rack_id=subscription.rack_id,
         streams=_streams_claim(subscription.user_data or b"") if protocol == STREAMS else None,
         user_data_bytes=_size(subscription.user_data) if protocol == COOPERATIVE_STICKY else None,
+        malformed=malformed,
     )
 
 
@@ -137,8 +142,9 @@ def _streams_claim(user_data: bytes) -> StreamsClaim | None:
 
 
 def claims_of(protocols: Iterable[tuple[str, bytes]]) -> Mapping[str, Claim | None]:
-    """Protocol name → claim, for every protocol a member supports."""
-    return {name: claim_of(name, metadata) for name, metadata in protocols}
+    """Protocol name → claim, for every protocol a member supports; None where a broker cannot read it."""
+    claims = {name: claim_of(name, metadata) for name, metadata in protocols}
+    return {name: None if claim is not None and claim.malformed else claim for name, claim in claims.items()}
 
 
 def _ownership(protocol: str | None, subscription: ConsumerProtocolSubscription) -> tuple[Partitions, int]:

@@ -56,7 +56,7 @@ _OF_JAVA: Final = (None, -1, 4)
 
 _IS_ABOUT: Final[Mapping[str, Callable[[ClassicMember], bool]]] = {
     ASSIGNMENT_USER_DATA: attrgetter("assignment_user_data"),
-    MALFORMED: lambda member: member.claim is None or member.assignment_malformed,
+    MALFORMED: lambda member: member.claim is None or member.claim.malformed or member.assignment_malformed,
     LIBRDKAFKA: lambda member: _user_data_bytes(member) not in _OF_JAVA,
 }
 
@@ -125,6 +125,12 @@ def ids_of_members_with(membership: Membership, reason: str) -> tuple[str, ...]:
     """Their ids; none of a group that is not a classic one."""
     group = membership.classic_group
     return () if group is None else tuple(sorted(member.member_id for member in members_with(group, reason)))
+
+
+def embedded_versions(group: ClassicGroup) -> dict[str, int]:
+    """Member id → version of the embedded consumer protocol that it joined with, of those whose subscription has it."""
+    claims = {member.member_id: member.claim for member in group.members.values()}
+    return {member_id: of.version for member_id, of in claims.items() if of is not None and not of.malformed}
 
 
 def is_kafka_streams(group: ClassicGroup) -> bool:

@@ -68,6 +68,15 @@ def decode_subscription(blob: bytes) -> ConsumerProtocolSubscription | None:
     return _decoded(ConsumerProtocolSubscription, blob)
 
 
+def decode_first_fields(blob: bytes) -> ConsumerProtocolSubscription | None:
+    """The fields of version 0 (topics, user data) of a subscription that says it is of another, or None.
+
+    kafka-go says version 1 and faust version 4, and neither writes more. The coordinator reads topics so
+    (`ClassicGroup.computeSubscribedTopics`), and the whole of it when it converts the group, which fails.
+    """
+    return _decoded(ConsumerProtocolSubscription, blob, highest=0)
+
+
 def decode_assignment(blob: bytes) -> ConsumerProtocolAssignment | None:
     """An assignment of any version, or None. Zero bytes are the empty assignment of a member the leader left out."""
     return ConsumerProtocolAssignment() if not blob else _decoded(ConsumerProtocolAssignment, blob)
@@ -115,10 +124,10 @@ def cooperative_sticky_generation(user_data: bytes) -> int | None:
 _T = TypeVar("_T", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 
 
-def _decoded(cls: type[_T], blob: bytes) -> _T | None:
+def _decoded(cls: type[_T], blob: bytes, highest: int | None = None) -> _T | None:
     try:
         version, position = primitives.read_int16(blob, 0)
-        layout = min(version, cls.SCHEMA.highest)
+        layout = min(version, cls.SCHEMA.highest if highest is None else highest)
         struct: _T = decode_struct(cls, layout, blob, position)
     except primitives.WireError:
         return None

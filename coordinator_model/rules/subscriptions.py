@@ -1,8 +1,8 @@
 """What a group's members ask to read, as far as the log shows.
 
     member                  asks for                                                  unknown where
-    classic                 the topics of its embedded subscription (a pattern is     the subscription does not decode
-                            resolved by the client: only its matches are sent)
+    classic                 the topics of its embedded subscription (a pattern is     that does not decode, not even
+                            resolved by the client: only its matches are sent)        the fields of version 0
     consumer, share         topics by name, and what its expression matched           the expression is not resolved yet
     streams                 the source topics of the group's topology                 there is no topology
 

@@ -66,6 +66,8 @@ class Claim:
     user_data_bytes: int | None = None
     """How much user data there is, of a member on `cooperative-sticky`, -1 for null: it tells clients apart
     (`embedded_subscription.py`). None of any other member."""
+    malformed: bool = False
+    """Whether topics and user data are all that could be read: it is not in the format of the version it names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ class ClassicMember:
     rebalance_timeout_ms: int = -1
     session_timeout_ms: int = -1
     claim: Claim | None = None
-    """None where the group is not of protocol type `consumer` or the subscription does not decode."""
+    """None where the group is not of protocol type `consumer` or the subscription does not decode at all."""
     assigned: Partitions = field(default_factory=dict)
     assignment_user_data: bool = False
     """A custom assignor's data, which a broker refuses to carry over in an online upgrade."""

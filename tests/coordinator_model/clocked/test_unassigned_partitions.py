@@ -24,6 +24,7 @@ from tests.builders import (
     consumer_group_current_assignment,
     consumer_group_member_subscription,
     consumer_group_regular_expression,
+    first_fields,
     group_metadata,
     group_metadata_tombstone,
     member,
@@ -127,6 +128,19 @@ UNHELD: dict[str, tuple[list[Moment], dict[str, int], dict[str, tuple[int, ...]]
         classic(member("a", {"t": [0]}, subscription_bytes=b"\xff")),
         {"t": 1},
         None,
+    ),
+    "subscriptions of kafka-go and faust, which end after the fields of version 0": (
+        classic(
+            member("a", {"t": [0]}, subscription_bytes=first_fields(version=1)),
+            member("b", {"u": [1]}, subscription_bytes=first_fields(["u"], version=4)),
+        ),
+        {"t": 2, "u": 2},
+        {"t": (1,), "u": (0,)},
+    ),
+    "all is held by members of kafka-go": (
+        classic(member("a", {"t": [0, 1]}, subscription_bytes=first_fields())),
+        {"t": 2},
+        {},
     ),
     "one subscription of two that does not decode": (
         classic(member("a", {"t": [0]}), member("b", {"t": [1]}, subscription_bytes=b"\xff")),
@@ -331,6 +345,16 @@ def lacking(events: list[Event]) -> list[Event]:
 NOBODY_HAS_1: Final = at(0, group_metadata("g", generation=1, members=[member("a", {"t": [0]})]))
 SOMEBODY_HAS_1: Final = at(2 * LASTING_MS, group_metadata("g", generation=2, members=[member("a", {"t": [0, 1]})]))
 ANOTHER_GROUP: Final = [at(ms, group_metadata("h", generation=ms)) for ms in range(1, 3 * LASTING_MS, LASTING_MS // 3)]
+
+
+@pytest.mark.parametrize(("held", "expected"), [([0], [(False, {"t": [1]})]), ([0, 1], [])])
+def test_group_of_kafka_go_lacks_an_owner_as_any_other(held: list[int], expected: list[Any]) -> None:
+    """What its members ask for is read, though no broker could convert it; one that holds all lacks none."""
+    of_kafka_go = member("a", {"t": held}, subscription_bytes=first_fields())
+
+    assert expected == reported(
+        looked_at(history(at(0, group_metadata("g", generation=1, members=[of_kafka_go])), *ANOTHER_GROUP), topics(t=2))
+    )
 
 
 def test_recording_tells_by_its_own_time() -> None:

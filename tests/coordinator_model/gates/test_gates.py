@@ -18,6 +18,7 @@ from tests.builders import (
     assignment,
     consumer_group_current_assignment,
     consumer_group_regular_expression,
+    first_fields,
     group_metadata,
     member,
     new_group_metadata,
@@ -183,6 +184,7 @@ def test_group_of_more_members_than_brokers_allow_stops(most: int, expected: lis
     [
         ({"assignment_bytes": assignment({"t": [0]}, user_data=b"mine")}, "assignment_user_data"),
         ({"subscription_bytes": b"?"}, "malformed_embedded_protocol"),
+        ({"subscription_bytes": first_fields()}, "malformed_embedded_protocol"),
         ({"assignment_bytes": b"?"}, "malformed_embedded_protocol"),
     ],
 )

@@ -5,12 +5,14 @@ import pytest
 from tests.builders import (
     NOW_MS,
     assignment,
+    first_fields,
     group_metadata,
     group_metadata_tombstone,
     member,
     new_group_metadata,
     offset_commit,
     offset_commit_tombstone,
+    sticky_user_data,
     subscription,
     topic_id,
 )
@@ -269,6 +271,18 @@ def test_embedded_bytes_that_do_not_decode_are_opaque(garbage: bytes) -> None:
     ).replayed()
 
     assert {"a": {}, "b": {"t": [1]}} == reported.owners("g")
+    assert ["malformed_embedded_protocol"] == reported.view("g")["migration"]["blockers"]
+
+
+def test_topics_and_user_data_of_kafka_gos_members_are_read() -> None:
+    """Their subscription names version 1 and ends after the fields of version 0; what they own is in the user data."""
+    claims = sticky_user_data({"t": [0]}, generation=4)
+    of_kafka_go = member("a", {"t": [0]}, subscription_bytes=first_fields(["t", "u"], user_data=claims))
+    reported = history(at(0, group_metadata("g", generation=5, protocol="sticky", members=[of_kafka_go]))).replayed()
+
+    (shown,) = reported.view("g")["members"]
+    assert ["t", "u"] == shown["subscription"]["topics"]
+    assert [(1, 4, {"t": [0]})] == [(of["version"], of["generation"], of["owned"]) for of in shown["claims"]]
     assert ["malformed_embedded_protocol"] == reported.view("g")["migration"]["blockers"]
 
 

@@ -9,6 +9,7 @@ from coordinator_model.replica import Replica
 from tests.builders import (
     RecordBytes,
     assignment,
+    first_fields,
     group_metadata,
     group_metadata_tombstone,
     member,
@@ -67,6 +68,8 @@ def phase(reported: Reported) -> tuple[str, list[str]]:
     "of_member",
     [
         {"subscription_bytes": b"\0"},
+        {"subscription_bytes": first_fields(version=1)},
+        {"subscription_bytes": first_fields(version=4)},
         {"assignment_bytes": b"\0"},
         {"subscription_bytes": b"?", "assignment_bytes": b"?"},
     ],

@@ -11,6 +11,7 @@ from coordinator_model.records.consumer_protocol import (
     TopicPartition,
     cooperative_sticky_generation,
     decode_assignment,
+    decode_first_fields,
     decode_sticky_user_data,
     decode_subscription,
     encode_assignment,
@@ -35,6 +36,17 @@ def test_subscription_reads_what_a_client_sent() -> None:
 
     assert expected == decode_subscription(COOPERATIVE)
     assert COOPERATIVE == encode_subscription(expected)
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_first_fields_are_read_of_a_subscription_that_ends_after_them(version: int) -> None:
+    """kafka-go says version 1 and faust version 4: that cannot be read, and the coordinator makes do with this much."""
+    raw = bytes.fromhex(f"000{version}00000001000a7265632d6f7264657273000000022a2b")
+
+    assert None is decode_subscription(raw)
+    expected = ConsumerProtocolSubscription(topics=("rec-orders",), user_data=b"*+", version=version)
+    assert expected == decode_first_fields(raw)
+    assert None is decode_first_fields(raw[:-1])
 
 
 def test_assignment_reads_what_a_leader_sent() -> None:

@@ -81,6 +81,7 @@ CLASSIC: Final = ClassicGroup(
                 rack_id="r",
                 streams=StreamsClaim(process_id="p", active={"0": (1,)}, copies={"0_2": 7}),
                 user_data_bytes=4,
+                malformed=True,
             ),
             assigned={"t": (0,), "ü/\n": (2**31 - 1,)},
             assignment_user_data=True,
@@ -347,7 +348,7 @@ def test_example_has_a_value_in_every_field() -> None:
     ignored = {"FULL.known_ids", "FULL.step.before.classic", "FULL.membership.modern.members[b].claims[range].topics"}
     ignored |= {
         f"FULL.membership.modern.members[b].claims[range].{name}"
-        for name in ("owned", "generation", "rack_id", "streams", "user_data_bytes")
+        for name in ("owned", "generation", "rack_id", "streams", "user_data_bytes", "malformed")
     }
     ignored |= {path.replace(".membership.", ".step.before.") for path in ignored}
 
@@ -367,8 +368,8 @@ ON_DISK: Final = frozenset(
     expected family former former_owner former_owners found from_epoch generation group_empty
     handover_ms handovers held_ms held_offset host initialized initializing instance_id instances
     internal_topics joined joined_ms kind last_ms last_offset last_rebalance_offset last_step_ms
-    last_step_offset leader leaves left left_ms leftovers_reported may_have_left member_id members members_after
-    members_before members_since_rebalance membership
+    last_step_offset leader leaves left left_ms leftovers_reported malformed may_have_left member_id members
+    members_after members_before members_since_rebalance membership
     metadata_hash metadata_live migration missing mixed_before mixed_since_ms
     modern moved name newer_versions newest_partition_epoch offset offset_count offset_resets
     offsets_back offsets_back_ms open_alarms open_claims owned owners partition partition_counts
