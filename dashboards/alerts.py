@@ -345,7 +345,8 @@ _OFFSETS: Final = (
         name="KafkaGroupConsumerStopped",
         condition=gated(
             f"{_grows('held_stopped')} and on (cluster, group) $empty > 0 and on (cluster, group) "
-            f"$recently_active{within(at.STOPPED_RECENTLY_SECONDS)} > 0",
+            f"$recently_active{_RECENTLY} > 0 unless on (cluster, group) "
+            f"$commits_without_members{within(at.STOPPED_SECONDS)} > 0",
             at.COMMIT_WINDOW_SECONDS.value,
         ),
         limits=(at.COMMIT_WINDOW_SECONDS, at.STOPPED_RECENTLY_SECONDS),
@@ -356,7 +357,8 @@ _OFFSETS: Final = (
         + ".",
         first_look="Group: States",
         nearest="A deployment that stops all members before it starts any, over within ten minutes; a group that "
-        "has been empty for six hours was given up.",
+        "has been empty for six hours was given up; Flink, Storm or Spark under a name that once had members: they "
+        "commit, and join no group.",
     ),
     Alert(
         name="KafkaGroupLagNotKnown",

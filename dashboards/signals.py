@@ -481,6 +481,15 @@ _OFFSETS: Final = (
         "Offsets committed.",
     ),
     _signal(
+        "commits_without_members",
+        # Of polled groups only offsets are known, and only where there are series per partition.
+        "(sum by (cluster, group) (increase(kafka_group_commits_total{GROUP}[WINDOW])) or "
+        f"sum by (cluster, group) (changes({_LAG}_offset{{GROUP}}[WINDOW]))) unless on (cluster, group) "
+        "sum by (cluster, group) (max_over_time(kafka_group_members{GROUP}[WINDOW])) > 0",
+        COUNT,
+        "Offsets committed while the group had no members: a consumer runs that joins no group, as Flink's.",
+    ),
+    _signal(
         "commit_rate",
         "sum by (cluster, group, topic) (rate(kafka_group_commits_total{GROUP}[WINDOW]))",
         "cps",

@@ -26,7 +26,7 @@ from streaming.board.lag_columns import ReadLag
 
 _OTHERS: Final = {
     "lag_without_commits": (CRITICAL, 40),  # members, and lag that grows, but no commit for twenty minutes
-    "consumers_stopped": (WARNING, 50),  # no member for ten minutes, and lag that grows; within six hours of the last
+    "consumers_stopped": (WARNING, 50),  # no member for ten minutes, no commit since, lag that grows; for six hours
     "records_lost": (WARNING, 60),  # a group with members has not committed records that are deleted by now
     "leftover_records": (WARNING, 80),  # records of a new protocol outlived the group's downgrade
     "upgrade_unclean": (WARNING, 120),  # on the way up, and it did not begin as the classic group was
@@ -190,6 +190,8 @@ def _of_lag(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> Iterat
         # A time that is not known, as of polled groups, makes no alarm.
         if committed_ms >= 0 and lag_grew and silent_ms >= COMMIT_WINDOW_MS + NO_COMMIT_MS:
             yield Reason("lag_without_commits", f"{waits} and nothing is committed", committed_ms)
+    elif committed_ms > of.last_step_ms >= 0 and silent_ms < 2 * STOPPED_MS:
+        return  # a consumer that joins no group, as Flink's
     elif empty_ms >= STOPPED_MS:
         since_ms = of.last_step_ms if of.last_step_ms >= 0 else None
         if lag_grew and empty_ms <= STOPPED_RECENTLY_MS:

@@ -229,12 +229,17 @@ def test_what_waited_when_lag_was_last_known_waits_until_it_is_known_again(waite
     assert "lag not known in 1 partition" == found[-1]["text"]
 
 
-def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int) -> list[str]:
-    """Codes of what wants a look in a group that lags by 90 records, and lagged by `was` fifteen minutes ago."""
-    return [look["code"] for look in _lagging(members, committed_ms, {16: was}, now_ms)]
+def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int, left_ms: int | None = None) -> list[str]:
+    """Codes of what wants a look in a group that lags by 90 records, and lagged by `was` fifteen minutes ago.
+
+    Without members, the last of them left at `left_ms`, or with the commit.
+    """
+    return [look["code"] for look in _lagging(members, committed_ms, {16: was}, now_ms, left_ms)]
 
 
-def _lagging(members: bool, committed_ms: int, was: Mapping[int, int | None], now_ms: int) -> list[dict[str, Any]]:
+def _lagging(
+    members: bool, committed_ms: int, was: Mapping[int, int | None], now_ms: int, left_ms: int | None = None
+) -> list[dict[str, Any]]:
     """The same in full, by what it lagged so many minutes ago; None where that is not known."""
     shard = Shard()
     ends = log_ends(t=3)
@@ -243,7 +248,8 @@ def _lagging(members: bool, committed_ms: int, was: Mapping[int, int | None], no
     shard.pending += [(THEN_MS, *record) for record in classic({"a": [0, 1, 2]})]
     shard.pending.append((committed_ms, *builders.offset_commit("g", "t", 0, 10, timestamp=committed_ms)))
     if not assigned:
-        shard.pending.append((committed_ms, *builders.group_metadata("g", generation=4)))
+        left = (committed_ms if left_ms is None else left_ms, *builders.group_metadata("g", generation=4))
+        shard.pending.insert(len(shard.pending) - (left_ms is not None), left)
     board = board_of(shard, ends)
     for then_ms, lag in known.items():
         sample(ends, then_ms, "t", 10 + lag, 100, 100)
@@ -288,6 +294,28 @@ def test_consumers_that_stopped_want_a_look(minutes: int, was: int | None, expec
     now_ms = NOW_MS + minutes * MINUTE_MS
 
     assert expected == lagging(members=False, committed_ms=NOW_MS, was=was, now_ms=now_ms)
+
+
+@pytest.mark.parametrize(
+    ("silent", "left", "expected"),
+    [
+        (0, 120, []),
+        (19, 120, []),
+        (21, 120, ["consumers_stopped"]),
+        (21, 361, ["unread"]),
+        (11, 11, ["consumers_stopped"]),
+        (10, 11, []),
+    ],
+    ids=["Flink", "checkpoints seldom", "Flink was stopped", "of a group given up", "a last commit", "a commit since"],
+)
+def test_a_group_whose_offsets_move_on_without_members_has_a_consumer(
+    silent: int, left: int, expected: list[str]
+) -> None:
+    """Flink, Storm and Spark commit and join no group: minutes since the last commit, and since the last member."""
+    now_ms = NOW_MS + 600 * MINUTE_MS
+    committed_ms, left_ms = now_ms - silent * MINUTE_MS, now_ms - left * MINUTE_MS
+
+    assert expected == lagging(members=False, committed_ms=committed_ms, was=10, now_ms=now_ms, left_ms=left_ms)
 
 
 def test_limits_of_lag_are_those_of_the_alerts() -> None:
