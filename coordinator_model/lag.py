@@ -13,6 +13,7 @@ the time (`ListOffsets`), and until they have answered the first sample is a low
     of a topic recreated since        any                               -        -         topic_recreated      unknown
     known                             at the end                        0        0         caught_up            known
     known                             beyond it: fresher than a sample  0        0         ahead_of_end         known
+    known                             elsewhere, and no record waits    n        0         no_record            known
     known, and half a minute younger  beyond it                         -        -         beyond_end           unknown
     known                             between two samples               n        t         interpolated         known
     known                             elsewhere, and brokers said when  n        t         list_offsets         known
@@ -25,6 +26,12 @@ topic missing, and then for as long as it is missing. Of a topic that was delete
 Kafka deletes with it or keeps until they expire, are no part of a sum; brokers must have said so for a while. A commit
 of another log than there is now (recreated, or beyond its end) is unknown until the group commits again: how much of
 the new log it will read depends on where its consumers begin.
+
+Not every offset holds a record. Each transaction ends with a marker, what was aborted is there and never delivered, and
+what lies below the log's start is gone. Lag in records counts them all, as Kafka's tool does; lag in seconds begins
+where a record may wait (`waits_from`): beyond the log's start, and beyond what readers of committed records were seen
+to be given nothing of (gaps: offset → the one up to which there is none). Where that was not seen, a record waits: what
+is not known ends no alarm. Records were lost where a commit is below the log's start, but for such gaps (`is_lost`).
 
 There is always a figure while there is lag: one that went away would end an alert. An idle topic makes no
 exception, because the *last* sample at or below the commit counts: a record written after an hour of silence is as old
@@ -52,6 +59,7 @@ INTERPOLATED: Final = "interpolated"
 LIST_OFFSETS: Final = "list_offsets"
 AT_LEAST: Final = "at_least"
 TRUNCATED: Final = "truncated"
+NO_RECORD: Final = "no_record"
 
 NEVER_COMMITTED: Final = "never_committed"
 """Of a partition that a member holds and nothing was committed of; there is nothing to measure."""
@@ -68,6 +76,7 @@ METHODS: Final = (
     LIST_OFFSETS,
     AT_LEAST,
     TRUNCATED,
+    NO_RECORD,
 )
 
 UNKNOWN: Final = "unknown"
@@ -178,6 +187,12 @@ class EndOffsetHistory:
         """A time in milliseconds by which the end was beyond this offset, if the samples begin beyond it."""
         return self._times[0] if self._ends and offset < self._ends[0] else None
 
+    def stands_since(self) -> int | None:
+        """Since when the end is where it is, in milliseconds, as far as was sampled; None without a sample."""
+        if not self._times:
+            return None
+        return self._times[-2 if len(self._ends) > 1 and self._ends[-2] == self._ends[-1] else -1]
+
     def time_of(self, offset: int) -> float | None:
         """When the end stood at this offset, in milliseconds; None where no two samples bracket it."""
         ends = self._ends
@@ -239,6 +254,8 @@ def measure(  # noqa: PLR0913 - a commit, both ends, and what is known of the ti
     exists: bool = True,
     stable: int | None = None,
     found: Mapping[int, int] = _NONE_FOUND,
+    start: int | None = None,
+    gaps: Mapping[int, int] = _NONE_FOUND,
 ) -> Lag:
     """Lag of one committed offset at `now_ms`.
 
@@ -251,6 +268,8 @@ def measure(  # noqa: PLR0913 - a commit, both ends, and what is known of the ti
         exists: False where brokers say for good that there is no such topic.
         stable: the last stable offset; None for the end.
         found: offset → when the record there was written, in milliseconds, as brokers said.
+        start: the log's first offset; None where that is not known.
+        gaps: offset → the one up to which no offset holds a record that was committed.
     """
     if committed is None or committed < 0:
         return Lag(None, None, NO_COMMITTED_OFFSET)
@@ -258,7 +277,8 @@ def measure(  # noqa: PLR0913 - a commit, both ends, and what is known of the ti
         return Lag(None, None, TOPIC_RECREATED)
     if end is None:
         return Lag(None, None, NO_END_OFFSET if exists else NO_SUCH_TOPIC)
-    records, seconds, method = behind(committed, end, history, now_ms, found)
+    at = waits_from(committed, end, start, gaps)
+    records, seconds, method = behind(committed, end, history, now_ms, found, at)
     return Lag(records, seconds, method, max(0, (end if stable is None else stable) - committed), method == AT_LEAST)
 
 
@@ -278,23 +298,48 @@ def is_beyond(committed: int, high_watermark: int | None, committed_ms: int, sam
     return 0 <= committed_ms <= sampled_ms - FRESH_MS
 
 
-def behind(
+def waits_from(committed: int, end: int, start: int | None, gaps: Mapping[int, int]) -> int:
+    """The first offset, at the commit or after it, at which a record may wait; `end` or more where none does."""
+    at = after_gap(committed, gaps)
+    # A start beyond the end is of the log as it was before it was cut off.
+    return at if start is None or not at < start <= end else after_gap(start, gaps)
+
+
+def is_lost(committed: int, start: int | None, gaps: Mapping[int, int]) -> bool:
+    """Whether records after a commit are deleted: what nothing is known of counts as one."""
+    return start is not None and 0 <= committed < start and after_gap(committed, gaps) < start
+
+
+def after_gap(offset: int, gaps: Mapping[int, int]) -> int:
+    """The end of the gap that begins with an offset; the offset itself where none does."""
+    while (upto := gaps.get(offset, offset)) > offset:
+        offset = upto
+    return offset
+
+
+def behind(  # noqa: PLR0913 - as `measure`
     committed: int,
     end: int,
     history: EndOffsetHistory | None,
     now_ms: int,
     found: Mapping[int, int] = _NONE_FOUND,
+    waits_at: int | None = None,
 ) -> tuple[int, float, str]:
-    """(records, seconds, method) of the same, where there is a committed offset and an end of the same topic."""
+    """(records, seconds, method) of the same, where there is a committed offset and an end of the same topic.
+
+    `waits_at` is where the first record may wait, by default at the commit.
+    """
     if committed >= end:
         return 0, 0.0, CAUGHT_UP if committed == end else AHEAD_OF_END
-    records = end - committed
-    written_ms = history.time_of(committed) if history is not None else None
+    records, at = end - committed, committed if waits_at is None else waits_at
+    if at >= end:
+        return records, 0.0, NO_RECORD
+    written_ms = history.time_of(at) if history is not None else None
     if written_ms is not None:
         return records, max(0.0, (now_ms - written_ms) / 1000), INTERPOLATED
-    by_ms = history.since(committed) if history is not None else None
+    by_ms = history.since(at) if history is not None else None
     at_least = 0.0 if by_ms is None else max(0.0, (now_ms - by_ms) / 1000)
-    asked_ms = found.get(committed)
+    asked_ms = found.get(at)
     # Producers' clocks may be ahead: what was there when it was sampled is no younger than that.
     if asked_ms is not None and (now_ms - asked_ms) / 1000 >= at_least:
         return records, (now_ms - asked_ms) / 1000, LIST_OFFSETS

@@ -25,7 +25,14 @@ from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES
 from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
 from streaming.board.polls import OFF
-from streaming.kafka.permissions import ADMIN_PERMISSIONS, PERMISSIONS, SINK_PERMISSIONS, Permission, acl_commands
+from streaming.kafka.permissions import (
+    ADMIN_PERMISSIONS,
+    PERMISSIONS,
+    READ_RECORDS,
+    SINK_PERMISSIONS,
+    Permission,
+    acl_commands,
+)
 from tests.alarm_cases import ANY_ALARM, CASES
 from tests.brokers import page as brokers
 from tests.faults import page as faults
@@ -281,6 +288,9 @@ def _permissions() -> Iterator[str]:
         "\nWhat may be left out, one by one, with what is lost:\n",
         "\nFor a principal `User:monitor`, with Kafka's own tool:\n",
     )
+    yield "\n### For topics that are written to in transactions\n"
+    yield "None of the above, and not looked at by `check`: it shows a principal the records themselves.\n"
+    yield from _permission_table([READ_RECORDS])
     yield "\n### For the topics of sinks\n"
     yield from _permission_list(
         SINK_PERMISSIONS,

@@ -14,13 +14,13 @@ _NEVER: Final = dict.fromkeys(("offset", "leader_epoch", "metadata", "commit_tim
 def offset_rows(lags: Lags, ends: EndOffsets) -> list[dict[str, Any]]:
     """`lag_view` of each offset, in their order; hold the lock of `ends` since they were measured."""
     figures = (or_none(column.tolist()) for column in (lags.records, lags.seconds, lags.stable))
-    others = (column.tolist() for column in (lags.table.place_of, lags.methods, lags.truncated))
+    others = (column.tolist() for column in (lags.table.place_of, lags.methods, lags.truncated, lags.lost))
     rows = []
-    for records, seconds, stable, place, number, truncated in zip(*figures, *others, strict=True):
+    for records, seconds, stable, place, number, truncated, lost in zip(*figures, *others, strict=True):
         method = lag.METHODS[number]
         found = Lag(records, seconds, lag.TRUNCATED if truncated else method, stable, method == lag.AT_LEAST)
         topic, partition = lags.table.places[place]
-        rows.append(lag_view(ends, topic, partition, found))
+        rows.append(lag_view(ends, topic, partition, found, lost=lost))
     return rows
 
 
@@ -52,8 +52,11 @@ def never_committed(group: Mapping[str, Any], ends: EndOffsets) -> list[dict[str
     ]
 
 
-def lag_view(ends: EndOffsets, topic: str, partition: int, found: Lag) -> dict[str, Any]:
-    """Lag of an offset as the API has it, with the ends of its log: null where they are not known."""
+def lag_view(ends: EndOffsets, topic: str, partition: int, found: Lag, *, lost: bool = False) -> dict[str, Any]:
+    """Lag of an offset as the API has it, with the ends of its log: null where they are not known.
+
+    `lost` says that records after it were deleted, or may have been.
+    """
     known = ends.partition(topic, partition)
     return {
         "log_end_offset": None if known is None else known.high_watermark,
@@ -64,4 +67,5 @@ def lag_view(ends: EndOffsets, topic: str, partition: int, found: Lag) -> dict[s
         "lag_seconds": found.seconds,
         "lag_seconds_at_least": found.at_least,
         "lag_method": found.method,
+        "records_lost": lost,
     }

@@ -32,6 +32,12 @@ While the lag of some offsets is unknown (`coordinator_model.lag.SUMS`), `lag` i
 known; otherwise `at_least` is None. Maxima are of those that are known.
 """
 
+STANDS_MS: Final = 10_000
+"""How long a log has to be idle before the rest of it is looked at: consumers that are alive have read it by then."""
+
+LONGEST_REST: Final = 10_000
+"""Offsets of a rest that is looked at: so many hold a record, as a rule."""
+
 _NO_ID: Final = -1
 _OTHER_ID: Final = -2
 _NO_CUT: Final = (1 << 63) - 1
@@ -126,6 +132,8 @@ class Lags:
         methods: how that came about, as places in `coordinator_model.lag.METHODS`.
         truncated: whether the log was cut off since.
         lost: whether the records are deleted by now.
+        waits_from: the first offset at which a record may wait (`coordinator_model.lag.waits_from`).
+        readable: whether one may wait there that every consumer may read.
     """
 
     table: OffsetTable
@@ -135,6 +143,13 @@ class Lags:
     methods: Integers
     truncated: Flags
     lost: Flags
+    waits_from: Integers
+    readable: Flags
+
+    @cached_property
+    def waiting(self) -> Flags:
+        """Row → whether a record may wait: not each offset of its lag holds one."""
+        return (self.records > 0) & (self.methods != _METHOD[lag.NO_RECORD])
 
     @cached_property
     def max_records(self) -> Integers:
@@ -187,7 +202,7 @@ class Lags:
         """Group → what `ReadLag` has."""
         is_read = self.table.is_read
         return (
-            self._by_group(np.logical_or, is_read & (self.records > 0), False),
+            self._by_group(np.logical_or, is_read & self.waiting, False),
             self._by_group(np.maximum, np.where(is_read, self.table.times_ms, -1), -1),
             self._by_group(np.add, (is_read & self.lost).astype(np.int64), 0),
             self._by_group(np.add, (is_read & self.unknown).astype(np.int64), 0),
@@ -196,7 +211,7 @@ class Lags:
     @cached_property
     def waits(self) -> Flags:
         """Group → whether records wait that every consumer may read, in a topic that its members read."""
-        return self._by_group(np.logical_or, self.table.is_read & (self.stable > 0), False)
+        return self._by_group(np.logical_or, self.table.is_read & self.readable, False)
 
     @cached_property
     def run_records(self) -> Integers:
@@ -308,12 +323,24 @@ def _measured(table: OffsetTable, ends: EndOffsets, now_ms: int) -> Lags:
     is_gone = np.array([topic in gone for topic in table.topics], np.bool_)[table.topic_of]
     is_same = (table.id_of == _NO_ID) | (id_now == _NO_ID) | (id_now == table.id_of)
     is_committed = table.offsets >= 0
+    gaps = [at for at, of in enumerate(known) if of is not None and of.gaps]
+    has_gaps = np.isin(at, gaps) if gaps else np.zeros(len(at), np.bool_)
     lost = is_committed & (earliest >= 0) & (table.offsets < earliest)
+    for row in np.flatnonzero(lost & has_gaps).tolist():
+        lost[row] = lag.is_lost(int(table.offsets[row]), int(earliest[row]), _gaps(known[at[row]]))
     offsets, truncated = _cut(table, known, is_same & is_committed)
     is_beyond = (offsets > end) & (table.times_ms >= 0) & (table.times_ms <= sampled_ms - lag.FRESH_MS)
     is_measured = is_committed & is_same & (end >= 0) & ~is_beyond
+    # As `lag.waits_from`.
+    waits_from = np.where(earliest <= end, np.maximum(offsets, earliest), offsets)
+    for row in np.flatnonzero(is_measured & has_gaps & (offsets < end)).tolist():
+        start = int(earliest[row]) if earliest[row] >= 0 else None
+        waits_from[row] = lag.waits_from(int(offsets[row]), int(end[row]), start, _gaps(known[at[row]]))
     methods = np.select(
-        [~is_committed, ~is_same, (end < 0) & is_gone, end < 0, is_beyond, offsets == end, offsets > end],
+        [
+            *(~is_committed, ~is_same, (end < 0) & is_gone, end < 0),
+            *(is_beyond, offsets == end, offsets > end, waits_from >= end),
+        ],
         [
             _METHOD[method]
             for method in (
@@ -324,25 +351,50 @@ def _measured(table: OffsetTable, ends: EndOffsets, now_ms: int) -> Lags:
                 lag.BEYOND_END,
                 lag.CAUGHT_UP,
                 lag.AHEAD_OF_END,
+                lag.NO_RECORD,
             )
         ],
         _METHOD[lag.AT_LEAST],
     )
     seconds = np.where(is_measured, 0.0, np.nan)
-    behind = np.flatnonzero(is_measured & (offsets < end))
+    behind = np.flatnonzero(is_measured & (waits_from < end))
     for place, rows in _by_place(at, behind):
         of = known[place]
         assert of is not None  # noqa: S101 - it has an end
-        seconds[rows], methods[rows] = _ages(offsets[rows], of, now_ms)
+        seconds[rows], methods[rows] = _ages(waits_from[rows], of, now_ms)
+    stable = np.where(last_stable < 0, end, last_stable)
     return Lags(
         table,
         np.where(is_measured, np.maximum(end - offsets, 0), UNKNOWN),
-        np.where(is_measured, np.maximum(np.where(last_stable < 0, end, last_stable) - offsets, 0), UNKNOWN),
+        np.where(is_measured, np.maximum(stable - offsets, 0), UNKNOWN),
         seconds,
         methods,
         truncated & is_measured,
         lost,
+        waits_from,
+        is_measured & (waits_from < stable),
     )
+
+
+def unclear(lags: Lags, ends: EndOffsets, now_ms: int) -> set[tuple[str, int, int]]:
+    """(topic, partition, offset) from which on a log may hold no record: idle for a while, and not looked at yet."""
+    found: set[tuple[str, int, int]] = set()
+    table = lags.table
+    rows = np.flatnonzero(lags.waiting & lags.readable & (lags.records <= LONGEST_REST))
+    with ends.lock:
+        for at, of_place in _by_place(table.place_of, rows):
+            place = table.places[at]
+            of = ends.partition(*place)
+            since_ms = None if of is None else of.history.stands_since()
+            if of is None or since_ms is None or now_ms - since_ms < STANDS_MS:
+                continue
+            offsets = {*lags.waits_from[of_place].tolist()}
+            found |= {(*place, offset) for offset in offsets if of.gaps.get(offset) != offset}
+    return found
+
+
+def _gaps(known: PartitionEnds | None) -> Mapping[int, int]:
+    return {} if known is None else known.gaps
 
 
 def _ends(known: Sequence[PartitionEnds | None]) -> Integers:
@@ -388,7 +440,7 @@ def _by_place(at: Integers, rows: Integers) -> Iterable[tuple[int, Integers]]:
 
 
 def _ages(offsets: Integers, known: PartitionEnds, now_ms: int) -> tuple[Floats, Integers]:
-    """Seconds and methods of offsets that are behind the end of one partition (`coordinator_model.lag.behind`)."""
+    """Seconds and methods of records that may wait in one partition (`coordinator_model.lag.behind`)."""
     times_ms, ends = map(np.array, known.history.columns())
     below = np.searchsorted(ends, offsets, side="right") - 1
     is_between = (below >= 0) & (below + 1 < len(ends))

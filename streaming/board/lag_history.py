@@ -19,7 +19,7 @@ import numpy.typing as npt
 from coordinator_model import lag
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
-from streaming.board.lag_columns import UNKNOWN, Lags, OffsetTable, begins_of, measure, or_none, table_of
+from streaming.board.lag_columns import UNKNOWN, Lags, OffsetTable, begins_of, measure, or_none, table_of, unclear
 from streaming.end_offsets.store import EndOffsets
 
 POINTS: Final = 180
@@ -53,6 +53,7 @@ class LagHistory:
         self._most_partitions = most_partitions
         self._followed: list[str] = []
         self._without_time: set[tuple[str, int, int]] = set()
+        self._may_hold_no_record: set[tuple[str, int, int]] = set()
         self._lock = threading.Lock()
         self._times: list[int] = []
         self._groups: _Lines[str] = _Lines()
@@ -67,6 +68,7 @@ class LagHistory:
         lags = measure(table, ends, now_ms)
         ends.hold(_earliest_behind(lags))
         self._without_time = _without_time(lags)
+        self._may_hold_no_record = unclear(lags, ends, now_ms)
         rows, places = self._follow(table)
         with self._lock:
             while self._times and self._times[-1] >= now_ms:  # a clock set back
@@ -122,8 +124,12 @@ class LagHistory:
             return {"times": times, "groups": {name: _shown(line) for name, line in lines.items()}}
 
     def without_time(self) -> set[tuple[str, int, int]]:
-        """(topic, partition, committed offset) where the last sample had but a lower bound of the lag in seconds."""
+        """(topic, partition, offset of the first record that may wait) of lag in seconds that is but a lower bound."""
         return self._without_time
+
+    def may_hold_no_record(self) -> set[tuple[str, int, int]]:
+        """`lag_columns.unclear` of the last sample."""
+        return self._may_hold_no_record
 
     def _carried(self, lags: Lags) -> npt.NDArray[np.int64]:
         """Group → its lag; where that is not known, negative, the last that was (`_unknown_since`)."""
@@ -282,7 +288,7 @@ def _earliest_behind(lags: Lags) -> dict[tuple[str, int], int]:
 def _without_time(lags: Lags) -> set[tuple[str, int, int]]:
     table = lags.table
     rows = np.flatnonzero(lags.methods == lag.METHODS.index(lag.AT_LEAST))
-    asked = zip(table.place_of[rows].tolist(), table.offsets[rows].tolist(), strict=True)
+    asked = zip(table.place_of[rows].tolist(), lags.waits_from[rows].tolist(), strict=True)
     return {(*table.places[place], offset) for place, offset in set(asked)}
 
 

@@ -226,6 +226,11 @@ class EndOffsetsSection(Section):
     history_seconds: Positive = option(
         3_600, "How far back the samples reach: the older ones are thinned out to cover this time."
     )
+    read_records: bool = option(
+        True,
+        "Read at the committed offsets of idle partitions, with READ on their topics, whether a record waits there or "
+        "only what transactions leave: markers, and what was aborted.",
+    )
 
 
 class ExpectationSection(Section):

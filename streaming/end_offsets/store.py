@@ -21,7 +21,7 @@ FILE_FORMAT: Final = "end-offsets/1"
 
 MOST_CUTS: Final = 4
 MOST_FOUND: Final = 256
-"""Offsets of one partition that the brokers' answers are kept of."""
+"""Offsets of one partition that the brokers' answers are kept of: times of records, and gaps."""
 
 STALE_AFTER_MS: Final = 30_000
 """How long one partition may be silent while others answer."""
@@ -93,6 +93,8 @@ class PartitionEnds:
     open_since_is_exact: bool = False
     found: dict[int, int] = field(default_factory=dict)
     """Offset → when the record there was written, in milliseconds, as brokers said; the latest answers last."""
+    gaps: dict[int, int] = field(default_factory=dict)
+    """Offset → the one up to which no offset holds a record that was committed; itself where it holds one."""
     cuts: tuple[Cut, ...] = ()
     """Where the log was cut off while it was sampled, the latest last."""
 
@@ -271,6 +273,8 @@ class EndOffsets:
                     backwards = True
                     ends.cuts = (*ends.cuts[1 - MOST_CUTS :], Cut(end, now_ms))
                     ends.found.clear()
+                if end < max(ends.gaps.values(), default=0):
+                    ends.gaps.clear()  # of a log that was cut off, perhaps while nobody sampled
                 ends.high_watermark = end
                 if ends.high_watermark == last_stable[place]:
                     ends.open_since_ms, ends.open_since_is_exact = None, False
@@ -302,6 +306,19 @@ class EndOffsets:
                     for offset in list(ends.found)[:-MOST_FOUND]:
                         del ends.found[offset]
 
+    def record_gaps(self, gaps: Mapping[TopicPartition, tuple[int, int, bool]]) -> None:
+        """Take (offset, first one after it that holds a record or was not looked at, whether it holds a record)."""
+        with self.lock:
+            for place, (offset, upto, is_record) in gaps.items():
+                ends = self._partitions.get(place)
+                if ends is None:
+                    continue
+                ends.gaps[offset] = upto
+                if is_record:
+                    ends.gaps[upto] = upto
+                for oldest in list(ends.gaps)[:-MOST_FOUND]:
+                    del ends.gaps[oldest]
+
     def record_cuts(self, ends_of_epochs: Mapping[TopicPartition, Mapping[int, int]]) -> None:
         """Take where epochs of leaders ended, by epoch, where commits of them are beyond that."""
         with self.lock:
@@ -311,6 +328,7 @@ class EndOffsets:
                 found = tuple(Cut(end, -1, epoch + 1) for epoch, end in sorted(epochs.items()))
                 if ends is not None and not {*found} <= {*ends.cuts}:
                     ends.cuts = (*(cut for cut in ends.cuts if cut not in found), *found)[-MOST_CUTS:]
+                    ends.gaps.clear()
 
     def open_transactions(self, topic: str, before_ms: int) -> dict[TopicPartition, int]:
         """Partition → last stable offset, where a transaction was seen open before then and not asked about yet."""
@@ -341,7 +359,7 @@ class EndOffsets:
                     self._partitions[place].earliest = offset
 
     def save(self, file: Path) -> None:
-        """Write the histories, so that lag in seconds survives a restart; raises OSError."""
+        """Write histories and gaps, so that lag in seconds survives a restart; raises OSError."""
         with self.lock:
             ids = self._known_ids()
             places = sorted(place for place in self._partitions if place[0] in ids)
@@ -350,9 +368,12 @@ class EndOffsets:
             with self.lock:  # again and again, because packing a big cluster takes a second
                 ends = self._partitions.get((name, partition))
                 dumped = None if ends is None else ends.history.dump()
+                gaps = [] if ends is None else [*ends.gaps.items()]
             if dumped is not None:
                 held = topics.setdefault(name, {"id": ids[name], "partitions": {}})
                 held["partitions"][str(partition)] = b64encode(zlib.compress(dumped, 1)).decode("ascii")
+                if gaps:
+                    held.setdefault("gaps", {})[str(partition)] = gaps
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.replace(file, json.dumps({"format": FILE_FORMAT, "topics": topics}, separators=(",", ":")))
 
@@ -363,7 +384,10 @@ class EndOffsets:
             if held["format"] != FILE_FORMAT:
                 raise ValueError(f"format {held['format']!r}, accepted: {FILE_FORMAT!r}")  # noqa: TRY301 - as below
             loaded = {
-                (name, int(partition)): PartitionEnds(self._load_history(history))
+                (name, int(partition)): PartitionEnds(
+                    self._load_history(history),
+                    gaps={int(offset): int(upto) for offset, upto in topic.get("gaps", {}).get(partition, ())},
+                )
                 for name, topic in held["topics"].items()
                 for partition, history in topic["partitions"].items()
             }

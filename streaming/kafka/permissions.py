@@ -102,6 +102,19 @@ PERMISSIONS: Final = (
     READ_GROUP_CONFIGS,
 )
 
+READ_RECORDS: Final = Permission(
+    operation="READ",
+    resource="topic",
+    name="*",
+    purpose="whether a record waits at the committed offsets of idle partitions (`end_offsets.read_records`): one "
+    "record of each is fetched as by a consumer of committed records, and let go of; on topics that are written to in "
+    "transactions, if at all",
+    without="markers of transactions and what was aborted count as records: lag in seconds grows there, groups without "
+    "members have *records wait*, and retention makes `records_lost` of them",
+    check="-",
+)
+"""Not among `PERMISSIONS`: who has it may read everybody's records, and most clusters do without."""
+
 POLL_GROUPS: Final = Permission(
     operation="DESCRIBE",
     resource="group",

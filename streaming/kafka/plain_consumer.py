@@ -35,11 +35,13 @@ class ReadError(RuntimeError):
 
     Attributes:
         code: librdkafka's.
+        place: the partition it is about; of no topic where it is about none.
     """
 
-    def __init__(self, error: KafkaError) -> None:
+    def __init__(self, error: KafkaError, place: Place = ("", -1)) -> None:
         super().__init__(error.str() or error.name())
         self.code = error.code()
+        self.place = place
 
 
 def plain_consumer(
@@ -77,13 +79,20 @@ class PartitionReader:
 
     Args:
         settings: of librdkafka.
+        committed, gone: as of `plain_consumer`.
 
     Attributes:
         positions: place → the offset before which all was read, of what `begin` was given.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._consumer = plain_consumer({**QUIET, **settings}, committed=False, gone="earliest")
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        *,
+        committed: bool = False,
+        gone: Literal["error", "earliest"] = "earliest",
+    ) -> None:
+        self._consumer = plain_consumer({**QUIET, **settings}, committed=committed, gone=gone)
         self.positions: dict[Place, int] = {}
 
     def bounds(self, topic: str) -> dict[Place, tuple[int, int]]:
@@ -126,7 +135,7 @@ class PartitionReader:
             elif error.code() == PARTITION_EOF:
                 self.positions[place] = message.offset() or 0
             elif error.code() not in GROUP_ERRORS:
-                raise ReadError(error)
+                raise ReadError(error, place)
         return records
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from streaming.board.board import Board
 from streaming.config.sections import Config
 from streaming.end_offsets.client import KafkaOffsetsClient
+from streaming.end_offsets.first_records import RecordLooks
 from streaming.end_offsets.open_transactions import RecordTimes
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.kafka import client_settings
@@ -16,6 +17,7 @@ from streaming.watchers.cut_logs import CutLogs, KafkaEpochsClient
 from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
 from streaming.watchers.lag_sampler import LagSampler
 from streaming.watchers.lag_times import KafkaTimesClient, LagTimes
+from streaming.watchers.no_records import NoRecords
 from streaming.watchers.overdue_watch import OverdueWatch
 from streaming.watchers.session_timeouts import KafkaConfigsClient, SessionTimeoutSampler
 
@@ -79,6 +81,12 @@ def watchers(
         board.lag_history, lambda: board.shown.groups, ends, lambda: board.health.ready()[0], clock_ms, suspects.look
     )
     times = LagTimes(ends, lambda: KafkaTimesClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
+    no_records = NoRecords(
+        ends,
+        lambda: RecordLooks(client_settings.confluent_settings(kafka, "first-records")),
+        board.lag_history.may_hold_no_record,
+        clock_ms,
+    )
     cut_logs = CutLogs(
         ends,
         lambda: KafkaEpochsClient(settings("cut-logs")),
@@ -89,4 +97,5 @@ def watchers(
     # Coordinators of polled groups are asked anyway, and who is away for how long is in the log alone.
     asking = () if polled else (suspects, timeouts)
     brokers = BrokerWatch(board, lambda: KafkaBrokersClient(settings("broker-watch")), publish, clock_ms)
-    return [sampler, brokers, *asking, watch, lag, times, cut_logs]
+    looking = (no_records,) if config.end_offsets.read_records else ()
+    return [sampler, brokers, *asking, watch, lag, times, *looking, cut_logs]

@@ -27,7 +27,7 @@ ANSWERS: Final[Mapping[str, str]] = {
     "Offset": "topic:string partition:integer offset:integer? leader_epoch:integer? metadata:string? "
     "commit_timestamp:integer? topic_id:string? log_end_offset:integer? log_start_offset:integer? "
     "last_stable_offset:integer? lag:integer? stable_lag:integer? lag_seconds:number? lag_seconds_at_least:boolean "
-    "lag_method:string",
+    "lag_method:string records_lost:boolean",
     "Group": "group:string type:string state:string epoch:integer? assignment_epoch:integer? protocol:string? "
     "simple:boolean members:Member[] offsets:Offset[] migration:object owner:string? lag:integer? at_least:integer? "
     "unknown_lags:integer max_lag:integer? max_lag_seconds:number? max_lag_seconds_at_least:boolean "

@@ -18,6 +18,7 @@ from coordinator_model.lag import (
     Lag,
     cut_of,
     is_beyond,
+    is_lost,
     measure,
 )
 
@@ -90,11 +91,81 @@ def test_lag_in_seconds_grows_while_nobody_commits() -> None:
     assert [4.0, 64.0] == [measure(1_600, 2_000, history, now).seconds for now in (NOW_MS, NOW_MS + 60_000)]
 
 
+GAPS: dict[str, tuple[int, int | None, dict[int, int], float, str]] = {
+    # what it shows: (committed of 2,000, start, gaps, seconds, method)
+    "a marker is all there is": (1_999, 0, {1_999: 2_000}, 0.0, "no_record"),
+    "the log is empty: nothing waits": (1_600, 2_000, {}, 0.0, "no_record"),
+    "markers and aborted ones, looked at in two parts": (1_600, 0, {1_600: 1_800, 1_800: 2_000}, 0.0, "no_record"),
+    "a marker, and a record after it": (1_600, 0, {1_600: 1_700, 1_700: 1_700}, 3.0, "interpolated"),
+    "a marker, and what was appended since": (1_600, 0, {1_600: 1_900}, 1.0, "interpolated"),
+    "a record at the commit, whatever its timestamp": (1_600, 0, {1_600: 1_600}, 4.0, "interpolated"),
+    "nothing is known": (1_600, 0, {}, 4.0, "interpolated"),
+    "where the log begins nothing is known": (1_600, None, {}, 4.0, "interpolated"),
+    "below the start nothing waits, beyond it records do": (1_600, 1_800, {}, 2.0, "interpolated"),
+    "below the start, and a marker from there on": (1_600, 1_800, {1_800: 2_000}, 0.0, "no_record"),
+    "a gap of another commit": (1_600, 0, {1_500: 1_600, 1_700: 2_000}, 4.0, "interpolated"),
+    "a start beyond the end is of the log before it was cut": (1_600, 2_001, {}, 4.0, "interpolated"),
+}
+
+
+@pytest.mark.parametrize(("committed", "start", "gaps", "seconds", "method"), GAPS.values(), ids=GAPS.keys())
+def test_lag_in_seconds_begins_where_a_record_may_wait(
+    committed: int, start: int | None, gaps: dict[int, int], seconds: float, method: str
+) -> None:
+    """Lag in records stays as Kafka's tool prints it; an offset that nothing is known of holds a record."""
+    found = measure(committed, 2_000, history_of(*STEADY), NOW_MS, start=start, gaps=gaps)
+
+    assert Lag(2_000 - committed, seconds, method, 2_000 - committed) == found
+
+
+def test_what_holds_no_record_makes_no_lag_that_grows() -> None:
+    """However long the group has been away; a record there does."""
+    history = history_of(*STEADY)
+
+    def seconds(gaps: dict[int, int]) -> list[float | None]:
+        return [measure(1_999, 2_000, history, NOW_MS + ms, gaps=gaps).seconds for ms in (0, 3_600_000)]
+
+    assert [0.0, 0.0] == seconds({1_999: 2_000})
+    assert [0.01, 3600.01] == seconds({1_999: 1_999})
+
+
+@pytest.mark.parametrize(
+    ("committed", "start", "gaps", "expected"),
+    [
+        (10, 11, {10: 11}, False),
+        (10, 12, {10: 11, 11: 12}, False),
+        (10, 20, {10: 30}, False),
+        (10, 11, {}, True),
+        (10, 11, {10: 10}, True),
+        (10, 12, {10: 11, 11: 11}, True),
+        (10, 12, {10: 11}, True),
+        (10, 10, {}, False),
+        (10, None, {}, False),
+        (-1, 10, {}, False),
+    ],
+    ids=[
+        *("a marker", "two", "a long transaction, aborted", "nothing is known", "a record", "a marker and a record"),
+        *("a marker and more", "at the start", "where the log begins is not known", "no offset"),
+    ],
+)
+def test_only_records_are_lost(committed: int, start: int | None, gaps: dict[int, int], expected: bool) -> None:
+    """A commit below the log's start, between which only markers and aborted ones were, has lost nothing."""
+    assert expected == is_lost(committed, start, gaps)
+
+
+def test_the_end_stands_since_its_first_sample() -> None:
+    """Of a run of equal ends that is the first; none without a sample."""
+    assert [None, 5, 5, 9] == [
+        history_of(*samples).stands_since()
+        for samples in ((), ((5, 10),), ((5, 10), (7, 10), (9, 10)), ((5, 10), (9, 11)))
+    ]
+
+
 def test_every_method_of_the_table_is_declared() -> None:
     """What `measure` may answer is what `METHODS` lists."""
     found = {measure(row[0], row[1], history_of(*row[2]), NOW_MS).method for row in CASES.values()}
 
-    elsewhere = {"topic_recreated", "beyond_end", "list_offsets", "truncated", "no_such_topic"}
+    elsewhere = {"topic_recreated", "beyond_end", "list_offsets", "truncated", "no_such_topic", "no_record"}
     assert set(METHODS) == found | elsewhere
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
@@ -17,6 +17,7 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.end_offsets.client import KafkaOffsetsClient
+from streaming.end_offsets.first_records import RecordLooks
 from streaming.end_offsets.open_transactions import STANDS_MS, RecordTimes
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.end_offsets.store import EndOffsets, Wanted
@@ -154,6 +155,57 @@ def test_tombstone_within_an_open_transaction_ends_it(rig: Rig) -> None:
 
     assert 1 not in rig.kafkas()
     assert rig.kafkas() == rig.ours()
+
+
+def test_what_transactions_leave_is_told_from_records(rig: Rig) -> None:
+    """Markers and what was aborted hold no record; one record among them does, however old it says it is."""
+    old_ms = 1_000
+    create_topics(rig.servers, {"marked": 6})
+    producer = Producer({"bootstrap.servers": rig.servers, "transactional.id": "marks", "log_level": 0})
+    producer.init_transactions(_SECONDS)
+
+    def transaction(partition: int, records: int, *, commit: bool = True) -> None:
+        producer.begin_transaction()
+        for _ in range(records):
+            producer.produce("marked", b"x", partition=partition)
+        producer.flush(_SECONDS)
+        (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
+
+    for partition in (0, 2, 4):
+        transaction(partition, 10)
+    for partition in (1, 2):
+        transaction(partition, 5, commit=False)
+    plain = Producer({"bootstrap.servers": rig.servers, "log_level": 0})
+    for partition in (2, 3):
+        plain.produce("marked", b"x", partition=partition, timestamp=old_ms)
+    plain.flush(_SECONDS)
+    producer.begin_transaction()
+    producer.produce("marked", b"x", partition=4)
+    producer.flush(_SECONDS)
+    looks = RecordLooks(confluent_settings(KafkaSection(bootstrap_servers=rig.servers), "looks"))
+    try:
+        found = looked(looks, {("marked", 0): 10, ("marked", 1): 0, ("marked", 2): 10, ("marked", 3): 0}, answers=4)
+        again = looked(looks, {("marked", 0): 9, ("marked", 4): 10, ("marked", 5): 7, ("nowhere", 0): 0}, answers=2)
+    finally:
+        looks.close()
+        producer.abort_transaction(_SECONDS)
+
+    assert {
+        ("marked", 0): (10, 11, False),
+        ("marked", 1): (0, 6, False),
+        ("marked", 2): (10, 17, True),
+        ("marked", 3): (0, 0, True),
+    } == found
+    # Of the open transaction nothing is said, nor of what is not there.
+    assert {("marked", 0): (9, 9, True), ("marked", 4): (10, 11, False)} == again
+
+
+def looked(looks: RecordLooks, places: dict[tuple[str, int], int], *, answers: int) -> dict[tuple[str, int], Any]:
+    """What comes of looking until so many partitions have answered."""
+    deadline, found = time.monotonic() + _SECONDS, looks.first_at(places).gaps
+    while len(found) < answers and time.monotonic() < deadline:
+        found |= looks.first_at(places).gaps
+    return found
 
 
 def test_age_of_an_open_transaction_is_that_of_its_first_record(rig: Rig) -> None:

@@ -55,6 +55,7 @@ const METHODS = {
   beyond_end: "the log ends before it: cut off, or recreated",
   list_offsets: "brokers said when the record was written",
   at_least: "a lower bound: the record was there when sampling began",
+  no_record: "no record waits there: markers of transactions, what was aborted, or what was deleted",
   truncated: "the log was cut off below the commit: counted from there",
   no_end_offset: "the log end is not known: no leader, no answer from it, or no permission to describe the topic",
   no_such_topic: "brokers say that there is no such topic: it is no part of the group's lag",
@@ -144,9 +145,9 @@ function offset(line, each) {
   const unread = each.subscribed === false;
   setTitle(topic, unread ? "no member reads this topic any more" : "");
   setClass(topic, unread ? "zero" : "");
-  const lost = each.offset !== null && each.log_start_offset !== null && each.offset < each.log_start_offset;
+  const lost = each.records_lost;
   setClass(line, lost && !unread ? "warning" : "");
-  setTitle(committed, lost ? `${number(each.log_start_offset - each.offset)} records after it are deleted already` : "");
+  setTitle(committed, lost ? `up to ${number(each.log_start_offset - each.offset)} records after it are deleted already` : "");
 }
 
 function badges() {

@@ -116,6 +116,44 @@ def test_records_lost_matter_to_a_group_that_reads() -> None:
     assert [] == codes(left)
 
 
+@pytest.mark.parametrize(
+    ("gap", "expected"), [((10, 50, False), []), ((10, 49, True), ["records_lost"]), ((10, 10, True), ["records_lost"])]
+)
+def test_markers_that_were_deleted_are_no_loss(gap: tuple[int, int, bool], expected: list[str]) -> None:
+    """What transactions leave below the log's start was no record; one record there was."""
+    board = board_after(classic({"a": [0, 1, 2]}), [builders.offset_commit("g", "t", 0, 10)])
+    board.ends.record_gaps({("t", 0): gap})
+    board.ends.record_earliest({("t", 0): 50})
+
+    assert expected == codes(board)
+
+
+@pytest.mark.parametrize(
+    ("gap", "start", "expected"),
+    [
+        ((10, 100, False), 0, []),
+        ((10, 99, True), 0, ["unread"]),
+        ((10, 10, True), 0, ["unread"]),
+        (None, 0, ["unread"]),
+        (None, 100, []),
+        (None, 99, ["unread"]),
+    ],
+    ids=["markers", "a record after markers", "a record", "not known", "an empty log", "one record is left"],
+)
+def test_what_holds_no_record_does_not_wait(gap: tuple[int, int, bool] | None, start: int, expected: list[str]) -> None:
+    """Of a group without members, at a commit of 10 of 100; lag in records is 90 all the same."""
+    board = board_after(
+        classic({"a": [0, 1, 2]}),
+        [builders.offset_commit("g", "t", 0, 10, timestamp=THEN_MS), builders.group_metadata("g", generation=4)],
+    )
+    board.ends.record_gaps({} if gap is None else {("t", 0): gap})
+    board.ends.record_earliest({("t", 0): start})
+    (offset,) = lags_of(board.shown.groups["g"], board.ends, NOW_MS).records.tolist()
+
+    assert 90 == offset
+    assert expected == codes(board, NOW_MS + 700 * MINUTE_MS)
+
+
 def test_a_mixed_group_is_info_until_nobody_rolls_it_any_more() -> None:
     """Between protocols is what a roll looks like; half an hour without a member is a roll that was left."""
     board = board_after(happens.converted_to_consumer("g", generation=3, members=OWNERS))

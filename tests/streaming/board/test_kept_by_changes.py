@@ -63,6 +63,11 @@ class Story:
         if self.chance.random() < 0.1:
             self.ends.record_earliest({(topic, 0): self.tops[topic] - 5 for topic in TOPICS})
 
+        if self.chance.random() < 0.3:
+            offset = self.tops[topic := self.chance.choice(TOPICS)] - self.chance.choice([40, 5, 3])
+            upto = min(self.tops[topic], offset + self.chance.choice([0, 1, 3, 40]))
+            self.ends.record_gaps({(topic, 0): (offset, upto, self.chance.random() < 0.5)})
+
     def some(self, of: list[str] | tuple[str, ...]) -> list[str]:
         return self.chance.sample(of, self.chance.randint(0, len(of)))
 
@@ -255,7 +260,9 @@ def test_lag_in_columns_is_lag_offset_by_offset() -> None:
             story.step()
             for held in story.board.shown.groups.values():
                 lags = lags_of(held, story.ends, story.now_ms)
-                single = [lag_view(story.ends, *of[:2], measured(story, *of)) for of in held.offsets]
+                single = [
+                    lag_view(story.ends, *of[:2], measured(story, *of), lost=is_lost(story, *of)) for of in held.offsets
+                ]
 
                 assert single == offset_rows(lags, story.ends)
                 assert [of[:2] for of in held.offsets] == [lags.table.places[at] for at in lags.table.place_of]
@@ -272,18 +279,24 @@ def test_lag_in_columns_is_lag_offset_by_offset() -> None:
                     or bool(records and unknown),
                 } == lags.figures(0)
                 read = [
-                    (of["lag"], committed, of["log_start_offset"], lag.SUMS.get(of["lag_method"]))
+                    (of["lag"], of["lag_method"], committed, of["records_lost"], lag.SUMS.get(of["lag_method"]))
                     for of, (topic, _, committed) in zip(single, held.offsets, strict=True)
                     if topic in held.topics.subscribed or not held.words.all_topics_known
                 ]
                 assert lags.of_read(0) == (
-                    any(waiting for waiting, *_ in read),
-                    max((of.commit_timestamp_ms for _, of, *_ in read), default=-1),
-                    sum(start is not None and 0 <= of.offset < start for _, of, start, _ in read),
+                    any(waiting and method != lag.NO_RECORD for waiting, method, *_ in read),
+                    max((of.commit_timestamp_ms for _, _, of, *_ in read), default=-1),
+                    sum(lost for *_, lost, _ in read),
                     sum(part == lag.UNKNOWN for *_, part in read),
                 )
                 unread = sum(records) - sum(waiting or 0 for waiting, *_ in read)
                 assert [unread] == lags.unread_records.tolist()
+
+
+def is_lost(story: Story, topic: str, partition: int, committed: CommittedOffset) -> bool:
+    """Whether records after an offset are gone, by the rules of the model."""
+    known = story.ends.partition(topic, partition)
+    return known is not None and lag.is_lost(committed.offset, known.earliest, known.gaps)
 
 
 def measured(story: Story, topic: str, partition: int, committed: CommittedOffset) -> lag.Lag:
@@ -305,6 +318,8 @@ def measured(story: Story, topic: str, partition: int, committed: CommittedOffse
         exists=exists,
         stable=known.last_stable,
         found=known.found,
+        start=known.earliest,
+        gaps=known.gaps,
     )
     if found.method == lag.AHEAD_OF_END and lag.is_beyond(offset, known.high_watermark, time_ms, known.sampled_ms):
         return lag.Lag(None, None, lag.BEYOND_END)

@@ -1,0 +1,111 @@
+"""Whether a record waits at an offset, by reading there as a consumer of committed records does.
+
+Transactions leave offsets that are never delivered: a marker at the end of each, and all of those that were aborted.
+Their number is part of lag, and no request of brokers tells them from records (ListOffsets by time answers with a
+marker as with a record): only reading does. What is read is let go of at once; READ on the topic is what it takes.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import KafkaError
+
+from streaming.end_offsets.store import TopicPartition
+from streaming.kafka.plain_consumer import PartitionReader, ReadError
+
+_FETCH: Final[Mapping[str, Any]] = {
+    # One record of each partition is all that is wanted; a broker sends its batch whole, however long.
+    "fetch.message.max.bytes": 1024,
+    "queued.min.messages": 1,
+    "fetch.wait.max.ms": 100,
+}
+_POLL_SECONDS: Final = 0.2
+_PATIENCE_SECONDS: Final = 3.0
+_OF_ONE_PARTITION: Final = frozenset(
+    {
+        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - its public name: the log begins beyond the offset by now
+        KafkaError.OFFSET_OUT_OF_RANGE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
+    }
+)
+
+
+@dataclass(slots=True)
+class FirstRecords:
+    """What came of one look.
+
+    Attributes:
+        gaps: partition → offset it was looked at from, the first one after it that holds a record or lies beyond what
+            can be read, and whether it holds a record. What gave no answer in time is missing.
+        refused: topics that may not be read.
+    """
+
+    gaps: dict[TopicPartition, tuple[int, int, bool]] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+
+
+class RecordLooks:
+    """Reads the first committed record at some offset or after it; connects with the first question.
+
+    Args:
+        settings: of librdkafka. No group is joined and nothing is committed.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._reader: PartitionReader | None = None
+        # A client of librdkafka is never closed while another thread is in it.
+        self._using = threading.Lock()
+        self._closing = threading.Event()
+
+    def first_at(self, places: Mapping[TopicPartition, int]) -> FirstRecords:
+        """The first records at these offsets or after them. Raises ReadError."""
+        with self._using:
+            if self._reader is None:
+                self._reader = PartitionReader({**self._settings, **_FETCH}, committed=True, gone="error")
+            try:
+                return self._look(self._reader, places)
+            except ReadError:
+                self._let_go()
+                raise
+
+    def close(self) -> None:
+        """Let go of all connections; a question under way in another thread ends early."""
+        self._closing.set()
+        with self._using:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+    def _look(self, reader: PartitionReader, places: Mapping[TopicPartition, int]) -> FirstRecords:
+        reader.begin(places)
+        found = FirstRecords()
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while reader.positions and time.monotonic() < deadline and not self._closing.is_set():
+            try:
+                # One at a time: an error of one partition is to lose nothing of another.
+                records = reader.poll(1, _POLL_SECONDS)
+            except ReadError as error:
+                if error.code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    found.refused.add(error.place[0])
+                elif error.code not in _OF_ONE_PARTITION:
+                    raise
+                reader.leave([place for place in reader.positions if place == error.place or place[0] in found.refused])
+                continue
+            for record in records:
+                place = record.topic() or "", record.partition() or 0
+                found.gaps[place] = places[place], record.offset() or 0, True
+            for place, at in reader.positions.items():
+                if at > places[place] and place not in found.gaps:
+                    found.gaps[place] = places[place], at, False
+            reader.leave(reader.positions.keys() & found.gaps.keys())
+        reader.leave([*reader.positions])
+        return found
