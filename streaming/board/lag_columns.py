@@ -149,7 +149,8 @@ class Lags:
     @cached_property
     def waiting(self) -> Flags:
         """Row → whether a record may wait: not each offset of its lag holds one."""
-        return (self.records > 0) & (self.methods != _METHOD[lag.NO_RECORD])
+        waits: Flags = (self.records > 0) & (self.methods != _METHOD[lag.NO_RECORD])
+        return waits
 
     @cached_property
     def max_records(self) -> Integers:

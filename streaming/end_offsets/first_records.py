@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from confluent_kafka import KafkaError
-
 from streaming.end_offsets.store import TopicPartition
-from streaming.kafka.plain_consumer import PartitionReader, ReadError
+from streaming.kafka.plain_consumer import NOT_THERE, REFUSED, PartitionReader, ReadError
 
 _FETCH: Final[Mapping[str, Any]] = {
     # One record of each partition is all that is wanted; a broker sends its batch whole, however long.
@@ -24,15 +22,6 @@ _FETCH: Final[Mapping[str, Any]] = {
 }
 _POLL_SECONDS: Final = 0.2
 _PATIENCE_SECONDS: Final = 3.0
-_OF_ONE_PARTITION: Final = frozenset(
-    {
-        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - its public name: the log begins beyond the offset by now
-        KafkaError.OFFSET_OUT_OF_RANGE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
-        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
-    }
-)
 
 
 @dataclass(slots=True)
@@ -94,9 +83,9 @@ class RecordLooks:
                 # One at a time: an error of one partition is to lose nothing of another.
                 records = reader.poll(1, _POLL_SECONDS)
             except ReadError as error:
-                if error.code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                if error.code == REFUSED:
                     found.refused.add(error.place[0])
-                elif error.code not in _OF_ONE_PARTITION:
+                elif error.code not in NOT_THERE:
                     raise
                 reader.leave([place for place in reader.positions if place == error.place or place[0] in found.refused])
                 continue

@@ -24,6 +24,20 @@ GROUP_ERRORS: Final = frozenset(
 )
 """What the group of the consumer's name meets, which is none."""
 
+REFUSED: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
+"""A topic may not be read."""
+
+NOT_THERE: Final = frozenset(
+    {
+        KafkaError.OFFSET_OUT_OF_RANGE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
+    }
+)
+"""A topic, a partition or an offset of it is not there, as where the log begins beyond it by now."""
+
 Place = tuple[str, int]
 """Topic and partition."""
 
