@@ -37,7 +37,7 @@ class Story:
     """A board on which something happens at every step: commits, joins, ends of groups, records written, topics."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.chance, self.of_gaps = random.Random(seed), random.Random(seed + 100)
         self.shard = Shard()
         self.ends = log_ends(audit=2, orders=2)
         self.board = Board(self.ends)
@@ -63,10 +63,10 @@ class Story:
         if self.chance.random() < 0.1:
             self.ends.record_earliest({(topic, 0): self.tops[topic] - 5 for topic in TOPICS})
 
-        if self.chance.random() < 0.3:
-            offset = self.tops[topic := self.chance.choice(TOPICS)] - self.chance.choice([40, 5, 3])
-            upto = min(self.tops[topic], offset + self.chance.choice([0, 1, 3, 40]))
-            self.ends.record_gaps({(topic, 0): (offset, upto, self.chance.random() < 0.5)})
+        if self.of_gaps.random() < 0.3:
+            offset = self.tops[topic := self.of_gaps.choice(TOPICS)] - self.of_gaps.choice([40, 5, 3])
+            upto = min(self.tops[topic], offset + self.of_gaps.choice([0, 1, 3, 40]))
+            self.ends.record_gaps({(topic, 0): (offset, upto, self.of_gaps.random() < 0.5)})
 
     def some(self, of: list[str] | tuple[str, ...]) -> list[str]:
         return self.chance.sample(of, self.chance.randint(0, len(of)))
