@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-fast faults brokers chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts package package-test lock clean
+.PHONY: help setup classes demo test test-fast faults brokers chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts histories package package-test lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -96,6 +96,9 @@ soak-alerts: setup ## the healthy demo under a real Prometheus: exactly the aler
 
 soak-verdicts: setup ## fifty real groups, rolled one after another: no alarm in all that time (MINUTES=60)
 	@exec $(BIN)/python -P -m tests.soak.verdicts --minutes $(or $(MINUTES),60)
+
+histories: setup ## lawful histories by Kafka's own coordinator, on a clock of its own: no alarm without a cause (HISTORIES=2000 SEED=0)
+	@exec $(BIN)/python -P -m tests.simulator.kafka --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),0)
 
 mutants: setup ## break the rules in 400 places, one at a time: does a test find it? (MUTANTS="--seed 16 --only settling"; hours, at the lowest priority)
 	@exec $(BIN)/python -P -m tests.mutation $(MUTANTS)

@@ -61,7 +61,7 @@ class SecuredBroker:
         self.stranger = Authority(directory / "certificates", "stranger")
         self.tokens = TokenEndpoint(directory, self.authority, "monitor-client", CLIENT_SECRET, USER)
         classes = directory / "classes"
-        compile_java(Path(__file__).with_name("MskSignatures.java"), classes)
+        compile_java(Path(__file__).with_name("MskSignatures.java"), into=classes)
         self.broker = EmbeddedBroker(directory / "broker", offsets_partitions=4, also=[classes])
         ports = _free_ports(len(_TLS_LISTENERS))
         self.servers = {name: f"{HOST}:{port}" for name, port in zip(_TLS_LISTENERS, ports, strict=True)}

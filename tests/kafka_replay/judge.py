@@ -17,7 +17,7 @@ from tests.kafka_oracle import KAFKA_JARS
 JUDGE_JARS: Final = KAFKA_JARS.parent / "judge"
 SOURCE: Final = Path(__file__).with_name("KafkaReplay.java")
 MAIN_CLASS: Final = "org.apache.kafka.coordinator.group.KafkaReplay"
-_COMPILE_SECONDS: Final = 60
+_COMPILE_SECONDS: Final = 240
 
 NO_PRODUCER: Final = -1
 Entry = list[Any]
@@ -79,14 +79,14 @@ class Judge:
         return Verdict(answer["shown"], answer["unknown_types"], failed and Failure(failed["at"], failed["error"]))
 
 
-def compile_java(source: Path, into: Path) -> None:
-    """Compile a source against Kafka with the Eclipse compiler, which asks for a Java runtime only."""
+def compile_java(*sources: Path, into: Path) -> None:
+    """Compile sources against Kafka with the Eclipse compiler, which asks for a Java runtime only."""
     # Not --release: a runtime lacks the file that describes other releases.
     (compiler,) = JUDGE_JARS.glob("ecj-*.jar")
     jars = os.pathsep.join(str(jar) for jar in sorted(KAFKA_JARS.glob("*.jar")))
-    arguments = ["-source", "17", "-target", "17", "-proc:none", "-classpath", jars, "-d", str(into), str(source)]
+    arguments = ["-source", "17", "-target", "17", "-proc:none", "-classpath", jars, "-d", str(into)]
     done = subprocess.run(  # noqa: S603 - no shell takes part
-        [str(find_java()), "-XX:TieredStopAtLevel=1", "-jar", str(compiler), *arguments],
+        [str(find_java()), "-XX:TieredStopAtLevel=1", "-jar", str(compiler), *arguments, *map(str, sources)],
         capture_output=True,
         text=True,
         timeout=_COMPILE_SECONDS,
@@ -98,7 +98,7 @@ def compile_java(source: Path, into: Path) -> None:
 @contextmanager
 def kafka_judge(directory: Path) -> Iterator[Judge]:
     """A judge compiled into `directory`, whose JVM ends with the context."""
-    compile_java(SOURCE, directory)
+    compile_java(SOURCE, into=directory)
     words, said = command(KAFKA_JARS, MAIN_CLASS, heap="256m", also=[directory]), directory / "stderr"
     with (
         said.open("wb") as stderr,

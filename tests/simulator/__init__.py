@@ -18,6 +18,7 @@ codec (through `tests.builders`). It follows docs/coordinator-log.md, "Write ord
     faults        what a correct coordinator never writes, one at a time
     recorded      recordings of real brokers, read as requests
     driver        chance → things that happen
+    kafka         Kafka's own coordinator beside it, in a JVM, with clients on a clock: hours of lawful histories
 
 Every event is a list of records of one timestamp. What cannot happen now is refused and writes nothing.
 """
