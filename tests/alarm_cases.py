@@ -18,6 +18,7 @@ class Cases:
 
 ANY_ALARM: Final = (
     "simulated.recorded_log_tells_all_that_the_coordinator_knows",
+    "lawful_histories.nothing_is_an_alarm_but_what_was_done",
     "simulated.cleaned_log_ends_in_the_same_groups",
     "simulated.log_cleaned_while_it_is_read_ends_in_the_same_groups",
     "replica.recording_compacted_anywhere_ends_in_the_same_groups",

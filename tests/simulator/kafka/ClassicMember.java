@@ -107,7 +107,8 @@ final class ClassicMember extends Member {
             LeaveGroupRequestData request = new LeaveGroupRequestData().setGroupId(group)
                 .setMembers(List.of(new MemberIdentity().setMemberId(id)));
             orFailed(
-                () -> simulation.written(simulation.coordinator().classicGroupLeave(from(ApiKeys.LEAVE_GROUP, 5), request)), error -> null);
+                () -> simulation.written(simulation.coordinator().classicGroupLeave(from(ApiKeys.LEAVE_GROUP, 5), request)),
+                error -> null);
         }
     }
 
@@ -159,8 +160,11 @@ final class ClassicMember extends Member {
     }
 
     private byte[] subscription() {
-        Subscription of = new Subscription(topics, assignor.subscriptionUserData(new TreeSet<>(topics)), owned, generation, Optional.empty());
-        return Simulation.bytes(version == NEWEST ? ConsumerProtocol.serializeSubscription(of) : ConsumerProtocol.serializeSubscription(of, version));
+        ByteBuffer data = assignor.subscriptionUserData(new TreeSet<>(topics));
+        Subscription of = new Subscription(topics, data, owned, generation, Optional.empty());
+        return Simulation.bytes(version == NEWEST
+            ? ConsumerProtocol.serializeSubscription(of)
+            : ConsumerProtocol.serializeSubscription(of, version));
     }
 
     private void joined(JoinGroupResponseData answer) {
@@ -199,12 +203,15 @@ final class ClassicMember extends Member {
         Node broker = new Node(0, "broker", 1);
         Node[] brokers = {broker};
         List<PartitionInfo> partitions = simulation.partitions().entrySet().stream()
-            .flatMap(of -> IntStream.range(0, of.getValue()).mapToObj(number -> new PartitionInfo(of.getKey(), number, broker, brokers, brokers)))
+            .flatMap(of -> IntStream.range(0, of.getValue())
+                .mapToObj(number -> new PartitionInfo(of.getKey(), number, broker, brokers, brokers)))
             .toList();
         Cluster cluster = new Cluster("cluster", List.of(broker), partitions, Set.of(), Set.of());
         List<SyncGroupRequestAssignment> found = new ArrayList<>();
-        assignor.assign(cluster, new GroupSubscription(subscriptions)).groupAssignment().forEach((member, of) -> found.add(
-            new SyncGroupRequestAssignment().setMemberId(member).setAssignment(Simulation.bytes(ConsumerProtocol.serializeAssignment(of)))));
+        assignor.assign(cluster, new GroupSubscription(subscriptions)).groupAssignment().forEach((member, of) -> {
+            byte[] assignment = Simulation.bytes(ConsumerProtocol.serializeAssignment(of));
+            found.add(new SyncGroupRequestAssignment().setMemberId(member).setAssignment(assignment));
+        });
         return found;
     }
 
@@ -273,7 +280,8 @@ final class ClassicMember extends Member {
         HeartbeatRequestData request = new HeartbeatRequestData()
             .setGroupId(group).setMemberId(id).setGroupInstanceId(instance).setGenerationId(generation);
         Errors error = orFailed(
-            () -> Errors.forCode(simulation.written(simulation.coordinator().classicGroupHeartbeat(from(ApiKeys.HEARTBEAT, 4), request)).errorCode()),
+            () -> Errors.forCode(simulation.written(
+                simulation.coordinator().classicGroupHeartbeat(from(ApiKeys.HEARTBEAT, 4), request)).errorCode()),
             refused -> refused);
         beatIn(HEARTBEAT_MS);
         switch (error) {

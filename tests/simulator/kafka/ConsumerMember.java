@@ -70,7 +70,8 @@ final class ConsumerMember extends HeartbeatMember {
         ConsumerGroupHeartbeatRequestData request = new ConsumerGroupHeartbeatRequestData()
             .setGroupId(group).setMemberId(id).setMemberEpoch(memberEpoch).setInstanceId(instance);
         if (saysAll) {
-            request.setRebalanceTimeoutMs(300_000).setServerAssignor(assignor).setSubscribedTopicNames(topics).setSubscribedTopicRegex(regex);
+            request.setRebalanceTimeoutMs(300_000).setServerAssignor(assignor)
+                .setSubscribedTopicNames(topics).setSubscribedTopicRegex(regex);
         }
         if (memberEpoch >= 0 && (saysAll || !owned.equals(said))) {
             said = new HashMap<>(owned);
@@ -99,7 +100,8 @@ final class ConsumerMember extends HeartbeatMember {
             return;
         }
         Map<Uuid, Set<Integer>> next = target;
-        boolean gives = owned.entrySet().stream().anyMatch(of -> !next.getOrDefault(of.getKey(), Set.of()).containsAll(of.getValue()));
+        boolean gives = owned.entrySet().stream()
+            .anyMatch(of -> !next.getOrDefault(of.getKey(), Set.of()).containsAll(of.getValue()));
         if (!gives) {
             owned = next;
             beatSoon();

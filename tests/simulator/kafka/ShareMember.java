@@ -28,8 +28,10 @@ final class ShareMember extends HeartbeatMember {
     @Override
     Errors answerTo(int memberEpoch) {
         ShareGroupHeartbeatRequestData request = new ShareGroupHeartbeatRequestData()
-            .setGroupId(group).setMemberId(id).setMemberEpoch(memberEpoch).setSubscribedTopicNames(memberEpoch == 0 ? topics : null);
-        ShareGroupHeartbeatResponseData answer = orFailed(() -> sent(request), error -> new ShareGroupHeartbeatResponseData().setErrorCode(error.code()));
+            .setGroupId(group).setMemberId(id).setMemberEpoch(memberEpoch)
+            .setSubscribedTopicNames(memberEpoch == 0 ? topics : null);
+        ShareGroupHeartbeatResponseData answer = orFailed(
+            () -> sent(request), error -> new ShareGroupHeartbeatResponseData().setErrorCode(error.code()));
         Errors error = Errors.forCode(answer.errorCode());
         if (error == Errors.NONE && memberEpoch >= 0) {
             epoch = answer.memberEpoch();
@@ -44,7 +46,8 @@ final class ShareMember extends HeartbeatMember {
             Map<Uuid, Set<Integer>> asked = new HashMap<>();
             state.groupTopicPartitionData().topicsData().forEach(topic -> topic.partitions().forEach(
                 of -> asked.computeIfAbsent(topic.topicId(), id -> new TreeSet<>()).add(of.partition())));
-            simulation.in(PERSISTED_MS, () -> simulation.written(simulation.coordinator().initializeShareGroupState(group, asked)));
+            simulation.in(
+                PERSISTED_MS, () -> simulation.written(simulation.coordinator().initializeShareGroupState(group, asked)));
         });
         return answer.getKey();
     }

@@ -291,7 +291,8 @@ final class Simulation {
             .setGroupInstanceId(instance).setGenerationIdOrMemberEpoch(epoch).setTopics(List.of(named));
         try {
             var answer = written(coordinator().commitOffset(from(ApiKeys.OFFSET_COMMIT, 10, "app", "10.0.0.1"), request));
-            boolean done = answer.topics().stream().flatMap(each -> each.partitions().stream()).allMatch(each -> each.errorCode() == 0);
+            boolean done = answer.topics().stream().flatMap(each -> each.partitions().stream())
+                .allMatch(each -> each.errorCode() == 0);
             if (done) {
                 positions.putAll(then);
             }
@@ -468,11 +469,13 @@ final class Simulation {
             log.stream().filter(of -> of.offset() < liveFrom).forEach(of -> last.put(base64(of.key()), of.offset()));
         }
         String topics = partitions.entrySet().stream()
-            .map(of -> String.format("{\"id\":\"%s\",\"name\":\"%s\",\"partitions\":%d}", topicIds.get(of.getKey()), of.getKey(), of.getValue()))
+            .map(of -> "{\"id\":\"%s\",\"name\":\"%s\",\"partitions\":%d}"
+                .formatted(topicIds.get(of.getKey()), of.getKey(), of.getValue()))
             .collect(Collectors.joining(","));
+        String live = liveFrom == null ? "" : ",\"live_from\":{\"0\":%d}".formatted(liveFrom);
         List<String> lines = new ArrayList<>();
-        lines.add("{\"format\":\"group-recording/1\",\"kafka_version\":\"4.3.1\",\"offsets_topic_partitions\":1,\"topics\":[" + topics + "]"
-            + (liveFrom == null ? "" : ",\"live_from\":{\"0\":" + liveFrom + "}") + "}");
+        lines.add("{\"format\":\"group-recording/1\",\"kafka_version\":\"4.3.1\",\"offsets_topic_partitions\":1,\"topics\":[%s]%s}"
+            .formatted(topics, live));
         for (Written of : log) {
             String key = base64(of.key());
             if (liveFrom == null || of.offset() >= liveFrom || last.get(key) == of.offset()) {

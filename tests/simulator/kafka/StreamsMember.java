@@ -52,7 +52,8 @@ final class StreamsMember extends HeartbeatMember {
 
     @Override
     Errors answerTo(int memberEpoch) {
-        StreamsGroupHeartbeatRequestData request = new StreamsGroupHeartbeatRequestData().setGroupId(group).setMemberId(id).setMemberEpoch(memberEpoch);
+        StreamsGroupHeartbeatRequestData request = new StreamsGroupHeartbeatRequestData()
+            .setGroupId(group).setMemberId(id).setMemberEpoch(memberEpoch);
         if (memberEpoch == 0) {
             Subtopology only = new Subtopology().setSubtopologyId(SUBTOPOLOGY).setSourceTopics(sources);
             if (stateful) {
@@ -89,7 +90,8 @@ final class StreamsMember extends HeartbeatMember {
 
     private static List<StreamsGroupHeartbeatRequestData.TaskIds> named(Map<String, Set<Integer>> tasks) {
         return tasks.entrySet().stream().filter(of -> !of.getValue().isEmpty())
-            .map(of -> new StreamsGroupHeartbeatRequestData.TaskIds().setSubtopologyId(of.getKey()).setPartitions(List.copyOf(of.getValue())))
+            .map(of -> new StreamsGroupHeartbeatRequestData.TaskIds()
+                .setSubtopologyId(of.getKey()).setPartitions(List.copyOf(of.getValue())))
             .toList();
     }
 

@@ -84,8 +84,9 @@ def _explains(deed: Deed, event: Event) -> bool:
 
 
 def _unsaid(history: LawfulHistory, said: Judged) -> Iterator[str]:
+    """A log that was cleaned before it was read does not tell what a group once was."""
     for group, phase in history.phases.items():
-        if said.phases.get(group) != phase:
+        if not said.live_from and said.phases.get(group) != phase:
             yield f"{group}: rolled until it is {phase}, shown as {said.phases.get(group)}"
 
 
