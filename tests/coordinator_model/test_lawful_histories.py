@@ -20,7 +20,7 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Histories]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_an_alarm_but_what_was_done(histories: Histories, seed: int) -> None:
-    """By Kafka's own coordinator: members come, go, die, are suspended; groups are rolled, brokers and clocks change."""
+    """By Kafka's own coordinator: members come, go, die, pause; groups are rolled, brokers and clocks change."""
     history = histories.of(seed, kind_of(seed))
 
     assert [] == unexplained(history, judged(history))

@@ -84,10 +84,15 @@ def _explains(deed: Deed, event: Event) -> bool:
 
 
 def _unsaid(history: LawfulHistory, said: Judged) -> Iterator[str]:
-    """A log that was cleaned before it was read does not tell what a group once was."""
+    """A log that was cleaned before it was read, or that lost records, does not tell all that was."""
+    if said.live_from or any(of.what == "records_lost" for of in history.done):
+        return
     for group, phase in history.phases.items():
-        if not said.live_from and said.phases.get(group) != phase:
+        if said.phases.get(group) != phase:
             yield f"{group}: rolled until it is {phase}, shown as {said.phases.get(group)}"
+    absent = {(of.group, of.detail["instance_id"]) for of in said.events if of.kind == "static_member_absent"}
+    for group, who in sorted({(of.group, str(of.who)) for of in history.done if of.what == "closed"} - absent):
+        yield f"{group}: {who} was closed, which nothing says"
 
 
 def _line(event: Event) -> str:
