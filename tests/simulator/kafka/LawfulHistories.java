@@ -198,6 +198,7 @@ public final class LawfulHistories {
             case 3 -> {
                 alive.remove(some);
                 some.kill();
+                note(group, "died", null);
                 simulation.in(chance.nextInt(60 * SECOND), () -> {
                     Member next = made.get();
                     alive.add(next);

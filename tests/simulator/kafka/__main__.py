@@ -9,10 +9,13 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Final
 
 from coordinator_model.state.events import INFO
 from tests.simulator.kafka.judged import judged, unexplained
 from tests.simulator.kafka.jvm import Kind, lawful_histories
+
+PROGRESS_EVERY: Final = 100
 
 
 def main() -> int:
@@ -34,6 +37,8 @@ def main() -> int:
                 found += 1
                 _say(f"seed {seed} ({history.kind}), {line}")
             gc.collect()
+            if (seed + 1) % PROGRESS_EVERY == 0:
+                _say(f"{seed + 1 - options.seed} of {options.histories}")
     _say("\n| kind | severity | events |\n|---|---|---|")
     for (kind, severity), count in sorted(kinds.items()):
         _say(f"| {kind} | {severity} | {count} |")

@@ -20,14 +20,17 @@ START_MS: Final = 1_795_600_000_000
 """When each history begins (Simulation.java)."""
 
 WORTH: Final = {
-    "static_member_absent": "closed",
-    "downgrade_started": "rolled_down",
-    "stale_claim": "suspended",
+    "static_member_absent": {"closed"},
+    "downgrade_started": {"rolled_down"},
+    "stale_claim": {"suspended"},
+    "rebalance_rounds_lost": {"died", "suspended"},
 }
-"""Kind of alarm → what was done before in that group: of a static member, to the very instance.
+"""Kind of alarm → what was done before in that group, any of it: of a static member, to the very instance.
 
 A suspended member of a sticky assignor remembers what it had when others took that over, and says so as it joins.
 """
+RECENTLY_MS: Final = {"rebalance_rounds_lost": 180_000}
+"""Kind of alarm → how long before it: a round is lost within a session, and what the others need to join and assign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +79,12 @@ def _is_explained(event: Event, history: LawfulHistory) -> bool:
 
 
 def _explains(deed: Deed, event: Event) -> bool:
+    ago_ms = event.time_ms - START_MS - deed.at_ms
     return (
         deed.group == event.group
-        and deed.what == WORTH.get(event.kind)
+        and deed.what in WORTH.get(event.kind, ())
         and deed.who in (None, event.detail.get("instance_id"))
+        and ago_ms <= RECENTLY_MS.get(event.kind, ago_ms)
     )
 
 
