@@ -46,12 +46,14 @@ public final class LawfulHistories {
     private final List<List<Object>> done = new ArrayList<>();
 
     private LawfulHistories(long seed, boolean old) {
+        SeededChance.begin(seed);
         simulation = new Simulation(seed);
         chance = new Random(seed * 31 + 7);
         this.old = old;
     }
 
     public static void main(String[] arguments) throws IOException {
+        SeededChance.install();
         PrintStream answers = new PrintStream(System.out, false, StandardCharsets.UTF_8);
         System.setOut(System.err); // nothing that logs may speak between the answers
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

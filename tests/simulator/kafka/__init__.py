@@ -3,7 +3,7 @@
     Simulation.java         the coordinator of the broker's jars; topics, a clock, a log that is written as a recording
     Member.java             what clients have in common; HeartbeatMember: those of KIP-848 and after
     ClassicMember.java      with Kafka's own assignors; Consumer-, Share-, StreamsMember.java
-    LawfulHistories.java    chance → an hour of the lives of some groups
+    LawfulHistories.java    chance → an hour of the lives of some groups; SeededChance.java: the same for the same seed
     jvm                     compiled and running, asked for one history after the other
     judged                  what a replay says of a history, and what of it nobody has done anything for
 
