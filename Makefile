@@ -36,7 +36,8 @@ classes: setup $(CLASSES) ## the classes of Spark's JVM ready-made, for shorter 
 demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it after n seconds)
 	@exec $(CONSOLE) demo
 
-# What needs neither Spark nor a broker runs on two cores; the rest has processes enough of its own.
+# What needs neither Spark nor a broker keeps two cores busy. The rest waits half of its time, for brokers and members:
+# two stories at once, the longest first, and modules of one story in one process (tests/conftest.py).
 # Nothing is installed for it: the last line says what was not tested, and which command brings it.
 test: classes ## every test, the slow ones included (PYTEST_ARGS="-k name": those, one after another)
 	@rm -f $(CACHE)/left-out; status=0; \
@@ -47,7 +48,7 @@ ifdef PYTEST_ARGS
 test: RUNS_OF_TESTS = $(PYTEST) $(PYTEST_ARGS) || status=$$?;
 else
 test: RUNS_OF_TESTS = $(PYTEST) -m 'not spark and not broker' -n 2 --dist loadfile || status=$$?; \
-	$(PYTEST) -m 'spark or broker' || status=$$?;
+	$(PYTEST) -m 'spark or broker' -n 2 --dist loadgroup --no-loadscope-reorder || status=$$?;
 endif
 test: PYTEST = $(BIN)/python -m pytest --left-out=$(CACHE)/left-out
 

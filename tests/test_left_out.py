@@ -119,7 +119,11 @@ class TestLine:
         assert f"{left_out.summary(reasons)}\n" == said.out
         assert bool(status) == said.err.startswith("error: tests: found some left out ")
 
-    @pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["in one process", "in workers"])
+    @pytest.mark.parametrize(
+        "options",
+        [[], ["-n", "2", "--dist", "loadfile"], ["-n", "2", "--dist", "loadgroup"]],
+        ids=["in one process", "in workers", "in groups"],
+    )
     def test_counts_what_pytest_skips(self, tmp_path: Path, options: list[str]) -> None:
         """Tests by mark, of a whole module, and amid their run, also where workers run them; no expected failure."""
         (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text("utf-8"), "utf-8")

@@ -47,9 +47,9 @@ def logs() -> Iterator[History]:
         yield log_of(scene.coordinator)
 
 
-def remembered(state: GroupState) -> dict[str, str]:
+def remembered(dumped: str) -> dict[str, str]:
     """Field → its snapshot."""
-    body: dict[str, Any] = json.loads(dump_group(state))[1]
+    body: dict[str, Any] = json.loads(dumped)[1]
     return {name: json.dumps(item) for name, item in body.items()}
 
 
@@ -65,18 +65,19 @@ class Watched:
         self.asked: Counter[int] = Counter()
 
     def run(self, transition: Transition) -> None:
-        before = remembered(transition.state)
+        before = dump_group(transition.state)
         for number, row in enumerate(table.RULES):
             if not row.live_only and transition.step is None:
                 continue
             found = list(row.rule(transition))
-            after = remembered(transition.state)
+            after = dump_group(transition.state)
             transition.found += found
             self.asked[number] += 1
             self.kinds.setdefault(number, set()).update(finding.kind for finding in found)
-            self.changed.setdefault(number, set()).update(
-                name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
-            )
+            self.changed.setdefault(number, set())
+            if after != before:
+                was, is_now = remembered(before), remembered(after)
+                self.changed[number] |= {name for name in was | is_now if was.get(name) != is_now.get(name)}
             before = after
             for of in found:
                 what = (
