@@ -48,8 +48,10 @@ ifdef PYTEST_ARGS
 test: RUNS_OF_TESTS = $(PYTEST) $(PYTEST_ARGS) || status=$$?;
 else
 test: RUNS_OF_TESTS = $(PYTEST) -m 'not spark and not broker' -n 2 --dist loadfile || status=$$?; \
-	$(PYTEST) -m 'spark or broker' -n 2 --dist loadgroup --no-loadscope-reorder || status=$$?;
+	$(PYTEST) -m 'spark or broker' -n 2 --dist loadgroup --no-loadscope-reorder $(WITH_BROKERS) || status=$$?;
 endif
+# All modules with such tests; to load the others would take half a minute. tests/test_together.py holds them together.
+test: WITH_BROKERS = tests/bench tests/demo tests/faults tests/integration tests/test_compose.py tests/test_package.py
 test: PYTEST = $(BIN)/python -m pytest --left-out=$(CACHE)/left-out
 
 test-fast: setup ## the tests without Spark or a broker

@@ -105,10 +105,10 @@ TOGETHER: Final = (
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The checkout, without what set-up makes."""
+    """The checkout, without what set-up makes; what was compiled goes with it, and is not compiled again."""
     for name in COPIED:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "integration"))
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("integration"))
         else:
             shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
@@ -122,7 +122,7 @@ def checks() -> list[list[str]]:
 
 
 def failures(directory: Path) -> Iterator[str]:
-    """What each command says that fails there, one after the other."""
+    """What each command says that fails there, one after the other; no more are run than are asked for."""
     for words in checks():
         assert "python" == words[0], words
         done = subprocess.run(  # noqa: S603 - the recipe's own words
@@ -156,8 +156,12 @@ def test_what_is_half_done_does_not_pass(breaks: tuple[str, ...], copy: Path) ->
             assert found in text
             file.write_text(text.replace(found, instead, 1), "utf-8")
 
-    reported = "".join(failures(copy))
-    assert [] == [what for what in breaks if BREAKS[what][3] not in reported]
+    unsaid = set(breaks)
+    for said in failures(copy):
+        unsaid -= {what for what in unsaid if BREAKS[what][3] in said}
+        if not unsaid:
+            break
+    assert set() == unsaid
 
 
 def test_every_break_is_made() -> None:

@@ -54,7 +54,7 @@ def test_modules_of_one_story_run_in_one_process_and_the_longest_begin(tmp_path:
     assert 4 * len(FILES) == len(ran)
     assert {1} == {len(of) for of in workers.values()}
     assert workers[f"{FOLDER}/test_files.py"] == workers[f"{FOLDER}/test_every_query.py"]
-    first = {worker: file for worker, file in reversed(ran)}
+    first = dict(reversed(ran))
     assert {"test_two.py", "test_three.py"} == {*first.values()}
 
 
@@ -69,3 +69,17 @@ def test_every_story_that_modules_share_is_in_the_table() -> None:
 
     assert table is not None
     assert {str(folder.relative_to(ROOT)) for folder in sharing} == set(re.findall(r'"(tests/\w+)"', table[1]))
+
+
+def test_no_test_with_a_broker_stands_where_make_test_does_not_look() -> None:
+    """The second run of `make test` loads the modules that have one, and no others."""
+    (words,) = re.findall(r"^test: WITH_BROKERS = (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    places = [ROOT / word for word in words.split()]
+    marked = [
+        path
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if re.search(r"mark\.(spark|broker)\b", path.read_text("utf-8"))
+    ]
+
+    assert [] == [path for path in marked if not any(path.is_relative_to(place) for place in places)]
+    assert all(any(path.is_relative_to(place) for path in marked) for place in places)

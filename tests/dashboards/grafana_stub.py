@@ -4,12 +4,11 @@ No Grafana can be installed from the package registries, so this is its HTTP con
 and status codes as the HTTP API's documentation has them (Grafana 12: folder, dashboard, data source, health).
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any, Final
+
+from tests.http_server import Answer, Asked, HttpServer, in_json
 
 TOKEN: Final = "glsa_of_the_test"  # noqa: S105 - of a server that lives as long as a test
 
@@ -64,35 +63,13 @@ def running_grafana() -> Iterator[GrafanaStub]:
     """A stub on loopback that wants its token."""
     stub = GrafanaStub()
 
-    class Handler(BaseHTTPRequestHandler):
-        def _serve(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else None
-            stub.requests.append((self.command, self.path))
-            public = self.path == "/api/health"
-            if not public and self.headers.get("Authorization") != f"Bearer {TOKEN}":
-                status, reported = 401, {"message": "Invalid API key"}
-            else:
-                status, reported = stub.answer(self.command, self.path, body)
-            written = json.dumps(reported).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(written)))
-            self.end_headers()
-            self.wfile.write(written)
+    def answered(asked: Asked) -> Answer:
+        stub.requests.append((asked.method, asked.path))
+        if asked.path != "/api/health" and asked.headers.get("authorization") != f"Bearer {TOKEN}":
+            return in_json({"message": "Invalid API key"}, 401)
+        status, said = stub.answer(asked.method, asked.path, asked.json())
+        return in_json(said, status)
 
-        do_GET = do_POST = do_PUT = _serve  # noqa: N815 - names of http.server
-
-        def log_message(self, *_arguments: Any) -> None:
-            """Nothing: the requests are kept."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    stub.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with HttpServer(answered) as server:
+        stub.url = server.url
         yield stub
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -3,9 +3,7 @@
 import json
 import re
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 from supply import audit, components, sbom
 from supply.components import LOCK, Jar
+from tests.http_server import Answer, Asked, HttpServer, in_json
 
 LOCK_TEXT = LOCK.read_text("utf-8")
 
@@ -109,27 +108,13 @@ def test_a_line_that_pins_nothing_is_named() -> None:
 def service() -> Iterator[str]:
     """Answers as OSV's documentation of `querybatch` has it: something is known of one package."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            queries = json.loads(self.rfile.read(int(self.headers["content-length"])))["queries"]
-            known = {"vulns": [{"id": "GHSA-1", "modified": "2026-01-01T00:00:00Z"}]}
-            results = [known if query["package"]["purl"] == "pkg:pypi/bad@1" else {} for query in queries]
-            body = json.dumps({"results": results}).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answered(question: Asked) -> Answer:
+        known = {"vulns": [{"id": "GHSA-1", "modified": "2026-01-01T00:00:00Z"}]}
+        urls = [query["package"]["purl"] for query in question.json()["queries"]]
+        return in_json({"results": [known if url == "pkg:pypi/bad@1" else {} for url in urls]})
 
-        def log_message(self, *_: object) -> None:
-            """Nothing is printed into the tests' output."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1/querybatch"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with HttpServer(answered) as server:
+        yield f"{server.url}/v1/querybatch"
 
 
 def asked(tmp_path: Path, service: str, accepted: dict[str, str], urls: list[str]) -> int:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ class TestCompletion:
         self, start: Start, tmp_path: Path, shell: str, line: str, expected: str
     ) -> None:
         """What `--show-completion SHELL` prints is read by that shell, which then completes commands and groups."""
-        printed = run_command(["--show-completion", shell], {})
+        printed = completion_of(shell)
         script = tmp_path / "script"
         script.write_text(printed.stdout, "utf-8")
 
@@ -203,6 +204,12 @@ def run_command(arguments: list[str], environment: dict[str, str]) -> subprocess
         timeout=60,
         check=False,
     )
+
+
+@cache
+def completion_of(shell: str) -> subprocess.CompletedProcess[str]:
+    """What `--show-completion` prints, which takes a second."""
+    return run_command(["--show-completion", shell], {})
 
 
 def completed(words: list[str], url: str) -> list[str]:

@@ -1,13 +1,9 @@
 """A collector on loopback: it takes OTLP over HTTP, reads it with OpenTelemetry's own messages, and answers as set."""
 
 import gzip
-import ssl
-import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsPartialSuccess,
@@ -21,12 +17,14 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
+from tests.http_server import Answer, Asked, HttpServer
+
 METRICS: Final = "/v1/metrics"
 LOGS: Final = "/v1/logs"
 _REQUESTS: Final[Mapping[str, Any]] = {METRICS: ExportMetricsServiceRequest, LOGS: ExportLogsServiceRequest}
 
 
-class Collector:
+class Collector(HttpServer):
     """Use as a context manager.
 
     Attributes:
@@ -43,37 +41,7 @@ class Collector:
         self.asked: list[Mapping[str, str]] = []
         self.status, self.rejects = 200, 0
         self.body: bytes | None = None
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                collector.asked.append({name.lower(): value for name, value in self.headers.items()})
-                answer = b"refused"
-                if collector.status == 200:
-                    assert "application/x-protobuf" == self.headers["content-type"]
-                    request = _REQUESTS[self.path].FromString(gzip.decompress(body))
-                    collector.taken.append((self.path, request))
-                    answer = collector.body if collector.body is not None else collector._answer(self.path)
-                self.send_response(collector.status)
-                if collector.status == 307:
-                    self.send_header("location", f"{collector.url}/elsewhere")
-                self.send_header("content-length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_: object) -> None:
-                """Nothing is printed into the tests' output."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*certificate)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="collector", daemon=True)
-        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self._server.server_port}"
+        super().__init__(self._answered, certificate)
 
     @property
     def points(self) -> list[tuple[Any, Any]]:
@@ -92,23 +60,22 @@ class Collector:
             for record in scope.log_records
         ]
 
+    def _answered(self, asked: Asked) -> Answer:
+        self.asked.append(asked.headers)
+        if self.status != 200:
+            elsewhere = {"location": f"{self.url}/elsewhere"} if self.status == 307 else {}
+            return Answer(self.status, b"refused", elsewhere)
+        assert "application/x-protobuf" == asked.headers["content-type"]
+        request = _REQUESTS[asked.path].FromString(gzip.decompress(asked.body))
+        self.taken.append((asked.path, request))
+        return Answer(body=self.body if self.body is not None else self._answer(asked.path))
+
     def _answer(self, path: str) -> bytes:
         if path == LOGS:
             logs = ExportLogsPartialSuccess(rejected_log_records=self.rejects)
             return bytes(ExportLogsServiceResponse(partial_success=logs).SerializeToString())
         points = ExportMetricsPartialSuccess(rejected_data_points=self.rejects)
         return bytes(ExportMetricsServiceResponse(partial_success=points).SerializeToString())
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 def points_of(request: Any) -> list[tuple[Any, Any]]:
