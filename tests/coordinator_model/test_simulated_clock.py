@@ -18,7 +18,7 @@ from coordinator_model.state.events import INFO, SEVERITIES, Event
 from coordinator_model.state.findings import Position
 from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata
 from tests.coordinator_model.clocked.test_unassigned_partitions import Topic, topics
-from tests.coordinator_model.test_family_unsettled import flap
+from tests.coordinator_model.test_family_unsettled import FEW, flap
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
 from tests.histories import PARTITION, History, at, history
 from tests.side_by_side import VICTIM, Scene, log_of
@@ -131,10 +131,13 @@ def fights(scene: Scene, _: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "kind"),
-    [(flaps, "group_unsettled"), (storms, "rebalance_storm"), (fights, "static_member_contended")],
+    ("script", "kind", "seed"),
+    [
+        *((flaps, "group_unsettled", seed) for seed in FEW),
+        *((storms, "rebalance_storm", seed) for seed in SEEDS),
+        *((fights, "static_member_contended", seed) for seed in SEEDS),
+    ],
 )
-@pytest.mark.parametrize("seed", SEEDS)
 def test_alarm_that_lasted_opens_once_and_is_over_once(
     script: Callable[[Scene, int], None], kind: str, seed: int
 ) -> None:
