@@ -67,7 +67,7 @@ def _story_of(file: str) -> str:
     return folder if shares else file
 
 
-class _Stories(LoadScopeScheduling):
+class _Stories(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """Deals out modules; those of one story go to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
