@@ -27,8 +27,8 @@ from streaming.demo import child_processes
 ROOT: Final = Path(__file__).resolve().parents[2]
 MARK: Final = "TEST_RUN"
 
-READY_SECONDS: Final = 90.0
-"""A cold Spark needs 15 s of two cores that are its own."""
+READY_SECONDS: Final = 180.0
+"""A cold Spark needs 15 s of two cores that are its own; two are started at once, and others may be at work."""
 
 END_SECONDS: Final = 15.0
 """How long a monitor may take to end once it is asked to."""
