@@ -21,7 +21,7 @@ Of a classic rebalance neither beginning nor members are in the log; `hang_suspi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from coordinator_model.clocked.moment import Moment
@@ -159,7 +159,7 @@ def _shown(group: ModernGroup, member: ModernMember, waited_ms: int) -> dict[str
     }
 
 
-def _all_of(*held: Partitions) -> dict[str, list[int]]:
+def _all_of(*held: Mapping[str, Collection[int]]) -> dict[str, list[int]]:
     topics = sorted({topic for of in held for topic, partitions in of.items() if partitions})
     return {topic: sorted({each for of in held for each in of.get(topic, ())}) for topic in topics}
 

@@ -94,7 +94,8 @@ class MeasuredGroup:
 
     def at_end(self, until_ms: int) -> list[str]:
         """Look what only time shows until then; returns the kinds of the alarms that are open at the end."""
-        if self.state is None:
+        before = self.state
+        if before is None:
             return []
         self._followed(self._looks.at_end(until_ms))
         # Another look may have taken a state away: what was deleted has no alarm.

@@ -89,7 +89,7 @@ NEXT_GENERATION = at(8_000, group_metadata("g", generation=15, members=[member("
 DOWNGRADED = (*UPGRADED, C3_JOINS, N1_LEAVES, N1_TO_C3, N2_LEAVES, NEXT_GENERATION)
 
 
-def migration(reported: Reported) -> tuple[str, int, int, int | None]:
+def migration(reported: Reported) -> tuple[str | None, int, int, int | None]:
     """Phase, members, upgraded members and mixed since, of group g."""
     view = reported.view("g")["migration"]
     return view["phase"], view["members"], view["upgraded_members"], view["mixed_since"]

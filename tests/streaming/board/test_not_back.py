@@ -1,5 +1,6 @@
 """A group that a roll left with fewer members than before: what event, page, plan, gates and metric say of it."""
 
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -93,7 +94,7 @@ def test_event_is_reported_once_and_closed_after_a_day_with_that_reason() -> Non
 def test_metric_is_there_while_the_alarm_is_open() -> None:
     """It is what the alert asks for."""
     line = f'kafka_group_members_not_back{{cluster="{CLUSTER}",group="g"}} 1'.encode()
-    pages = [rendered(Exporter(board, CLUSTER, clock_ms=lambda at=at: at))[0] for board, at in _at_three_times()]
+    pages = [rendered(Exporter(board, CLUSTER, clock_ms=partial(int, at)))[0] for board, at in _at_three_times()]
 
     assert [False, True, False] == [line in page for page in pages]
 
