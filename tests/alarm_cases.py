@@ -192,6 +192,7 @@ CASES: Final[Mapping[str, Cases]] = {
             "poll_intervals.who_comes_from_another_host_is_another_process",
             "poll_intervals.spans_between_leaves_are_about_the_rebalance_timeout",
             "poll_intervals.two_leaves_in_a_row_are_none_yet",
+            "poll_intervals.where_members_are_alike_it_takes_five",
         ),
     ),
     "upgrade_unclean": Cases(

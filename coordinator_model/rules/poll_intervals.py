@@ -10,7 +10,8 @@ poll interval as its rebalance timeout, so that the log has it:
 
 One process after another of the same client id and host, each in the place of the one before, is a run. A leave is
 counted in it if it comes 0.8 to 1.5 rebalance timeouts after the leave before, and who leaves was a member for at least
-half a timeout. Three in a row, and a fourth process that joins: it is reported. It is over when a timeout and a half
+half a timeout. Three in a row, and a fourth process that joins: it is reported. Where others have the same client id
+and host, who comes in whose place is a guess, and five in a row are asked for. It is over when a timeout and a half
 have gone by without a leave that counts (`clocked/endings.py`).
 
     looks alike                                          and differs
@@ -41,6 +42,9 @@ from coordinator_model.state.rule_memory import Ending, PollRun
 EXCEEDED: Final = "poll_interval_exceeded"
 
 IN_A_ROW: Final = 3
+IN_A_ROW_OF_ALIKE: Final = 5
+"""Where other members of the client id and host are there: by chance three are not rare, five are."""
+
 SHORTEST: Final = 0.8
 LONGEST: Final = 1.5
 MEMBER_FOR: Final = 0.5
@@ -136,8 +140,12 @@ def _reported(transition: Transition, joined: list[PollRun]) -> Iterator[Finding
     state = transition.state
     if not transition.live:
         return
+    members = members_of(transition.after)
     for run in joined:
-        if run.leaves < IN_A_ROW:
+        alike = (
+            sum(_process(member) == run.name for member in members.values()) > 1 if run.leaves >= IN_A_ROW else False
+        )
+        if run.leaves < (IN_A_ROW_OF_ALIKE if alike else IN_A_ROW):
             continue
         is_new = run.name not in state.open(EXCEEDED)
         lasting.opened(state, EXCEEDED, transition.position, run.name, (run.member_id,))
@@ -147,7 +155,7 @@ def _reported(transition: Transition, joined: list[PollRun]) -> Iterator[Finding
                 "client_id": client_id,
                 "client_host": client_host,
                 "member_id": run.member_id,
-                "instance_id": members_of(transition.after)[run.member_id].instance_id,
+                "instance_id": members[run.member_id].instance_id,
                 "leaves": run.leaves,
                 "since": run.since_ms,
                 "every_ms": elapsed_ms(run.since_ms, run.left_ms) // (run.leaves - 1),

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from coordinator_model.rules.poll_intervals import IN_A_ROW
+from coordinator_model.records.classic_group import MemberMetadata
+from coordinator_model.rules.poll_intervals import IN_A_ROW, IN_A_ROW_OF_ALIKE
 from coordinator_model.state.snapshot import dump_group, load_group
 from tests.builders import (
     HOST,
@@ -27,12 +28,13 @@ def slow(
     joined_ms: int = T,
     away_ms: int = 20_000,
     stays: bool = True,
+    beside: MemberMetadata = STAYS,
     hosts: Iterable[str] = (),
     first: int = 0,
 ) -> list[Moment]:
     """A classic member that leaves so long after it joined, and joins after a while, so often."""
     hosts = list(hosts) or [HOST]
-    others = [STAYS] if stays else []
+    others = [beside] if stays else []
     moments, time_ms = [], first
     for turn in range(leaves + 1):
         comes = member(f"slow-{turn}", {"t": [0]}, client_host=hosts[turn % len(hosts)])
@@ -120,6 +122,14 @@ def test_static_member_that_is_away_and_returns_each_time_is_reported() -> None:
 def test_spans_between_leaves_are_about_the_rebalance_timeout(joined_ms: int, away_ms: int, reported: bool) -> None:
     """Which is what a client gives as its poll interval; and most of the time it was a member."""
     assert reported == bool(said(history(*slow(5, joined_ms=joined_ms, away_ms=away_ms)).replayed()))
+
+
+@pytest.mark.parametrize(("leaves", "reported"), [(IN_A_ROW_OF_ALIKE - 1, False), (IN_A_ROW_OF_ALIKE, True)])
+def test_where_members_are_alike_it_takes_five(leaves: int, reported: bool) -> None:
+    """Members of one client id and host that come and go by chance may do so three times at such a pace."""
+    twin = member("twin", {"t": [1]})
+
+    assert reported == bool(said(history(*slow(leaves, beside=twin)).replayed()))
 
 
 def test_two_leaves_in_a_row_are_none_yet() -> None:
