@@ -145,7 +145,7 @@ def play(release: Release, story: Story, tool: ReleaseTool, monitor: MonitorProc
     groups: set[str] = set()
     for name, expected in story.moments():
         groups |= expected.keys()
-        moment, unlike = agreement(name, expected, sorted(groups), tool, monitor, story.servers)
+        moment, unlike = agreement(release, name, expected, sorted(groups), tool, monitor, story.servers)
         row["monitor"][name] = unlike
         if not moment.until:
             raise CannotTellError(f"{name}: {unlike[0]}")
@@ -158,22 +158,32 @@ def play(release: Release, story: Story, tool: ReleaseTool, monitor: MonitorProc
             raise CannotTellError(f"record ended with {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
         for moment in reached:
             views = views_at(log, moment)
-            row["recording"][moment.name] = unlike_at(moment, views)
+            row["recording"][moment.name] = unlike_at(release, moment, views)
         recordings.save(release.name, reached)
         recordings.log_of(release.name).write_bytes(log.read_bytes())
 
 
-def unlike_at(moment: Moment, views: dict[str, Any]) -> list[str]:
+def unlike_at(release: Release, moment: Moment, views: dict[str, Any]) -> list[str]:
     """Differences between replayed groups and what the tool printed, all groups."""
     return [
         f"{group}: {of}"
         for group in sorted(moment.printed.keys() | views.keys())
-        for of in differences(said(moment.printed[group]) if group in moment.printed else None, views.get(group))
+        for of in differences(
+            said(moment.printed[group]) if group in moment.printed else None,
+            views.get(group),
+            writes_static_returns=release.writes_static_returns,
+        )
     ]
 
 
 def agreement(
-    name: str, expected: Expected, groups: list[str], tool: ReleaseTool, monitor: MonitorProcess, servers: str
+    release: Release,
+    name: str,
+    expected: Expected,
+    groups: list[str],
+    tool: ReleaseTool,
+    monitor: MonitorProcess,
+    servers: str,
 ) -> tuple[Moment, list[str]]:
     """The moment as soon as the tool says what is expected, twice, and the monitor the same in between.
 
@@ -193,7 +203,7 @@ def agreement(
         after = all_said(tool, groups)
         if after is not None and before[1] == after[1]:
             moment = Moment(name, ends, after[0])
-            unlike = unlike_at(moment, views)
+            unlike = unlike_at(release, moment, views)
             if not unlike:
                 break
         time.sleep(0.3)

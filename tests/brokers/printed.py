@@ -92,11 +92,27 @@ def said(printout: Printout) -> Said | None:
     }
 
 
-def differences(said_by_tool: Said | None, view: Mapping[str, Any] | None) -> list[str]:
-    """Where a GROUP view is not what the tool says, in words; a view without lag is compared without."""
+def differences(
+    said_by_tool: Said | None, view: Mapping[str, Any] | None, *, writes_static_returns: bool = True
+) -> list[str]:
+    """Where a GROUP view is not what the tool says, in words; a view without lag is compared without.
+
+    Where a static member's return is not written, the log has the member id that it had before.
+    """
     if said_by_tool is None or view is None:
         return [] if said_by_tool is view else [f"tool {said_by_tool}, monitor {view}"]
-    return [*_differences(said_by_tool, _of_view(view))]
+    found = _of_view(view)
+    return [*_differences(said_by_tool, found if writes_static_returns else _as_returned(said_by_tool, found))]
+
+
+def _as_returned(expected: Said, found: Said) -> Said:
+    """With the member ids that static members have now, by their client ids."""
+    now = {of["client_id"]: member_id for member_id, of in expected["members"].items()}
+    members = {
+        now.get(of["client_id"], member_id) if of["instance_id"] is not None else member_id: of
+        for member_id, of in found["members"].items()
+    }
+    return {**found, "members": members}
 
 
 def _differences(expected: Said, found: Said) -> Iterator[str]:
@@ -148,8 +164,8 @@ def _member(row: Row) -> dict[str, Any]:
         "client_id": row["CLIENT-ID"],
         "client_host": row["HOST"],
         **({"owned_numbers": sorted(number for _, number in owned)} if "" in by_topic else {"owned": by_topic}),
-        # The column is there only where a member has one.
-        "instance_id": row.get("GROUP-INSTANCE-ID", "").strip("-") or None,
+        # The column is there only where a member has one, and not at all before 2.5.
+        **({"instance_id": row["GROUP-INSTANCE-ID"].strip("-") or None} if "GROUP-INSTANCE-ID" in row else {}),
         **({} if epoch == "-" else {"epoch": int(epoch)}),
     }
 

@@ -53,6 +53,11 @@ class Release:
         return self.number >= (2, 3)
 
     @property
+    def writes_static_returns(self) -> bool:
+        """Whether the log has the member id of a static member that came back (KAFKA-10284)."""
+        return self.number >= (2, 7)
+
+    @property
     def has_cooperative_sticky(self) -> bool:
         """KIP-429."""
         return self.number >= (2, 4)

@@ -52,6 +52,9 @@ class Story:
         yield rested, expected
         self._node.stop()
         self._node.start()
+        if "static" in expected and not self._release.writes_static_returns:
+            # The broker knows the member id of before its return, which nobody has any more, and fences who came back.
+            expected |= {"static": ("Empty", 0)}
         yield restarted, expected
         for group in ("java", "librdkafka", "modern"):
             if group in expected:
