@@ -145,7 +145,6 @@ def _waits(group: ModernGroup, member: ModernMember) -> bool:
 
 def _shown(group: ModernGroup, member: ModernMember, waited_ms: int) -> dict[str, Any]:
     awaits = _awaited(group, member) if _waits(group, member) else {}
-    holders = _holders(group, member, awaits)
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
@@ -155,7 +154,7 @@ def _shown(group: ModernGroup, member: ModernMember, waited_ms: int) -> dict[str
         "late_ms": waited_ms,
         "will_not_release": _all_of(not_released(group, member), *_tasks_to_revoke(member)),
         "awaits": awaits,
-        **({"held_by": holders} if holders else {}),
+        "held_by": _holders(group, member, awaits),
     }
 
 
