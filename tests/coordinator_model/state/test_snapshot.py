@@ -27,6 +27,8 @@ from coordinator_model.state.rule_memory import (
     CarriedMember,
     ClassicProgress,
     ComingAndGoing,
+    Deleted,
+    Deletions,
     Downgrade,
     Ending,
     EpochAnomaly,
@@ -161,6 +163,25 @@ INSTANCE: Final = InstanceHistory(
     absent_since_ms=0,
 )
 
+BACK: Final = Rewinds(
+    time_ms=1,
+    offset=2,
+    group_empty=False,
+    simple=True,
+    partitions={
+        "t/0": Rewound(
+            before=5,
+            to=3,
+            former_owner="a",
+            present_owner="b",
+            handover_ms=1,
+            unclear_since_ms=9,
+            highest=7,
+            back_ms=4,
+            times=2,
+        )
+    },
+)
 FULL: Final = GroupState(
     name="g",
     partition=7,
@@ -232,14 +253,10 @@ FULL: Final = GroupState(
         partitions_moved=1,
         clock_jumped=True,
     ),
-    rewinds=Rewinds(
-        time_ms=1,
-        offset=2,
-        group_empty=False,
-        simple=True,
-        partitions={
-            "t/0": Rewound(before=5, to=3, former_owner="a", present_owner="b", handover_ms=1, unclear_since_ms=9)
-        },
+    rewinds=BACK,
+    awaited_rewinds=(BACK,),
+    deletions=Deletions(
+        time_ms=1, offset=2, partitions={"t/0": Deleted(offset=5, age_ms=6, may_be=("retention", "reset"))}
     ),
     lost_offsets={"t": LostOffsets(time_ms=1, offsets={"0": 5}, recreated=True)},
     handovers=(Handover(time_ms=1, former_owners={"b": {"t": (0,)}}),),
