@@ -68,6 +68,11 @@ class Release:
         return self.number >= (4, 0) or bool(self.with_consumer)
 
     @property
+    def shows_consumer(self) -> bool:
+        """Whether its own tool describes such groups: 3.7's calls them not found."""
+        return self.speaks_consumer and self.number >= (3, 8)
+
+    @property
     def has_consumer(self) -> bool:
         """Whether its own Java consumer speaks the consumer protocol."""
         return self.number >= (3, 7)

@@ -80,10 +80,10 @@ class Story:
                 self._release, self.servers, "java", f"java-{number}", TOPIC, self._directory
             )
             self._librdkafka("librdkafka", number)
-            if self._release.speaks_consumer:
+            if self._release.shows_consumer:
                 self._modern(number)
         expected |= {"java": (_STABLE, 2), "librdkafka": (_STABLE, 2)}
-        if self._release.speaks_consumer:
+        if self._release.shows_consumer:
             expected["modern"] = (_STABLE, 2)
         if self._release.has_static_members:
             self._librdkafka("static", 1, instance_id="static-1")
