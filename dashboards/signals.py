@@ -170,7 +170,7 @@ _GROUPS: Final = (
     _signal("member_count", "sum by (cluster, group) (kafka_group_members{GROUP})", COUNT, "Members of the group."),
     _signal(
         "most_members",
-        "max_over_time((sum by (cluster, group) (kafka_group_members{GROUP}))[WINDOW:])",
+        "max_over_time((sum by (cluster, group) (kafka_group_members{GROUP}))[WINDOW:15s])",
         COUNT,
         "The most members that the group had within the time looked back over.",
     ),

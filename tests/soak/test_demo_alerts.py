@@ -23,6 +23,7 @@ NOT_THERE: Final[dict[str, str]] = {
     "group_monitor_undecodable_records_total": UNDERSTOOD,
     "group_monitor_unknown_records_total": UNDERSTOOD,
     "kafka_group_members_not_back": "every member of the demo's rolls comes back",
+    "kafka_consumergroup_group_offset": "series of each partition are off, as by default",
     "kafka_group_involved_members": "no member is one to look at",
     "kafka_group_rebalance_rounds_lost_total": "no round was lost, and a counter begins with its first count",
     "kafka_group_silenced_total": "nothing is expected of the demo's groups",
