@@ -72,7 +72,7 @@ def decode_first_fields(blob: bytes) -> ConsumerProtocolSubscription | None:
     """The fields of version 0 (topics, user data) of a subscription that says it is of another, or None.
 
     kafka-go says version 1 and faust version 4, and neither writes more. The coordinator reads topics so
-    (`ClassicGroup.computeSubscribedTopics`), and the whole of it when it converts the group, which fails.
+    (Kafka's computeSubscribedTopics), and the whole of it when it converts the group, which fails.
     """
     return _decoded(ConsumerProtocolSubscription, blob, highest=0)
 

@@ -69,7 +69,9 @@ def test_kafka_7026_sticky_assignor_gives_a_partition_to_two_members() -> None:
     reported = paused_and_back(None, leader_believes_it=True)
 
     assert [(90_000, "duplicate_assignment")] == reported.timed_alarms()
-    assert [{"partitions": {"t/0": ("a", "b"), "t/1": ("a", "c")}}] == reported.details("duplicate_assignment")
+    (detail,) = reported.details("duplicate_assignment")
+    assert {"t/0": ("a", "b"), "t/1": ("a", "c")} == detail["partitions"]
+    assert ["a", "b", "c"] == [of["member_id"] for of in detail["members"]]
     reasons = upgrade_gate([reported.states["g"]], Cluster())["reasons"]
     assert "duplicate_assignment" in {reason["code"] for reason in reasons if reason["effect"] == "stop"}
 

@@ -45,7 +45,9 @@ def test_kafka_16147_partition_is_assigned_to_two_members() -> None:
     ).replayed()
 
     assert [(7_000, "duplicate_assignment")] == reported.timed_alarms()
-    assert [{"partitions": {T0: ("a", "b")}}] == reported.details("duplicate_assignment")
+    (detail,) = reported.details("duplicate_assignment")
+    assert {T0: ("a", "b")} == detail["partitions"]
+    assert ["a", "b"] == [of["member_id"] for of in detail["members"]]
     assert "duplicate_assignment_cleared" in reported.kinds()[8_000]
 
 

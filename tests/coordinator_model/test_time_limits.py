@@ -177,8 +177,9 @@ def retried_again(ms: int) -> bool:
 
 def end_may_be_reported(ms: int) -> bool:
     """Of a fight that ended before another take-over, and was not looked at until then."""
-    later = takeovers(*[0] * len(FIGHT), 30 * MINUTE, FOUGHT_MS + ms)[len(FIGHT) :]
-    return ends("static_member_contended", *FIGHT, *later, since_ms=FOUGHT_MS + ms)(0)
+    over_ms = FOUGHT_MS + 10 * MINUTE  # the fight's end is when it has not gone on for so long
+    later = takeovers(*[0] * len(FIGHT), 30 * MINUTE, over_ms + ms)[len(FIGHT) :]
+    return ends("static_member_contended", *FIGHT, *later, since_ms=over_ms + ms)(0)
 
 
 def scaled_up_at_once(ms: int) -> bool:

@@ -138,7 +138,7 @@ def test_brokers_down_asks_the_other_gate(stage: Stage, open_page: OpenPage) -> 
 
     expect_verdict(page, "closed", "Stop")
     expect(page.locator("#reasons").get_by_role("link", name=STREAMS)).to_be_visible()
-    expect(page.locator("#groups")).to_contain_text("streams 2/2")
+    expect(page.locator("#groups")).to_contain_text("streams, 2 members")
     expect(page).to_have_url(f"{stage.url}/roll?direction=downgrade")
     left_over = page.locator(".tile", has_text="Left over").locator("dd")
     expect(left_over).not_to_have_text("0")

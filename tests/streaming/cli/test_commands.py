@@ -649,7 +649,7 @@ class TestText:
             "inferred": True,
         }
 
-        said = "The rebalance is stuck, under way for 1 m 1 s"
+        said = "The rebalance is stuck, under way for 1 m 1 s; since 00:00 UTC"
         assert f"1970-01-01T00:00:00.000Z critical rebalance_stuck g {said} (inferred)" == event_text(event)
 
     @pytest.mark.parametrize(

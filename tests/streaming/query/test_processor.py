@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 from unittest.mock import patch
 
 import pytest
@@ -212,14 +212,17 @@ def test_batches_of_any_size_come_to_the_same(log: History, size: int, worth: tu
     assert [of for of in events if is_information(of)] == sorted(filter(is_information, reported))
 
 
+OF_A_MOMENT: Final = ("offset_deleted", "offset_rewound")
+
+
 def is_information(text: str) -> bool:
     """Of an event as JSON; not the end of an alarm, and not a record of a kind unknown, which is an alarm when live.
 
-    Nor offsets that went back: of a moment that a batch cuts, each part is reported with its batch.
+    Nor offsets that went, or went back: of a moment that a batch cuts, each part is reported with its batch.
     """
     event = json.loads(text)
     ended = "cleared" in event["detail"] or event["kind"] == "duplicate_assignment_cleared"
-    return event["severity"] == INFO and not ended and event["kind"] not in {"unknown_record", "offset_rewound"}
+    return event["severity"] == INFO and not ended and event["kind"] not in {"unknown_record", *OF_A_MOMENT}
 
 
 @given(simulated())
