@@ -36,8 +36,7 @@ classes: setup $(CLASSES) ## the classes of Spark's JVM ready-made, for shorter 
 demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it after n seconds)
 	@exec $(CONSOLE) demo
 
-# What needs neither Spark nor a broker keeps two cores busy. The rest waits half of its time, for brokers and members:
-# two stories at once, the longest first, and modules of one story in one process (tests/conftest.py).
+# What needs neither Spark nor a broker keeps two cores busy; the rest has processes enough of its own.
 # Nothing is installed for it: the last line says what was not tested, and which command brings it.
 test: classes ## every test, the slow ones included (PYTEST_ARGS="-k name": those, one after another)
 	@rm -f $(CACHE)/left-out; status=0; \
@@ -48,7 +47,7 @@ ifdef PYTEST_ARGS
 test: RUNS_OF_TESTS = $(PYTEST) $(PYTEST_ARGS) || status=$$?;
 else
 test: RUNS_OF_TESTS = $(PYTEST) -m 'not spark and not broker' -n 2 --dist loadfile || status=$$?; \
-	$(PYTEST) -m 'spark or broker' -n 2 --dist loadgroup --no-loadscope-reorder $(WITH_BROKERS) || status=$$?;
+	$(PYTEST) -m 'spark or broker' $(WITH_BROKERS) || status=$$?;
 endif
 # All modules with such tests; to load the others would take half a minute. tests/test_together.py holds them together.
 test: WITH_BROKERS = tests/bench tests/demo tests/faults tests/integration tests/test_compose.py tests/test_package.py

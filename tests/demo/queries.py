@@ -46,6 +46,7 @@ UNDERSTOOD: Final = "every record of the demo's broker is understood"
 NO_LOSS: Final = "a round of a rebalance is lost only where members are late, and a counter has no series before that"
 NO_CLAIM: Final = "a claim is stale only where a member is late, and a counter has no series before that"
 ON_ITS_OWN: Final = "each instance id has one process, which is bounced once, unless the machine is slow"
+ALL_ARE_BACK: Final = "every member of the demo's rolls comes back"
 NOT_EXPECTED: Final = "nothing is expected of the demo's groups"
 HISTOGRAM_OFF: Final = "metrics.rebalance_histogram is off by default"
 CLEAN: Final = "what is upgraded in the demo is carried over as it was"
@@ -67,6 +68,9 @@ UNANSWERED: Final[dict[str, str]] = {
     "Rules: KafkaGroupUnknownRecords new_unknown_records": UNDERSTOOD,
     "Rolling upgrade: Conversions C": CLEAN,
     "Rules: KafkaGroupPollIntervalExceeded slow_pollers": "no demo lasts for three poll intervals",
+    "Rolling upgrade: Members not back A": ALL_ARE_BACK,
+    "Rules: KafkaGroupMembersNotBack members_not_back": ALL_ARE_BACK,
+    "Rules: KafkaGroupMembersNotBack fewer_expected": NOT_EXPECTED,
     "Rules: KafkaGroupDuplicateOwner sharing_expected": NOT_EXPECTED,
     "Rules: KafkaGroupStaleClaims sharing_expected": NOT_EXPECTED,
     "Rules: KafkaGroupStaticMemberAbsent restarts_expected": NOT_EXPECTED,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import typer.main
@@ -163,6 +164,22 @@ class TestUsageErrors:
 
             assert "Traceback" in lines[0]
             assert lines[-1].startswith("error: FILE:")
+
+    def test_an_error_without_words_is_told(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Spark's errors ask a JVM what they say, which may have ended."""
+
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise ConnectionError
+
+        monkeypatch.setattr("streaming.__main__.app", MagicMock(side_effect=Mute))
+
+        assert 3 == main(["groups"])
+        assert (
+            "error: unexpected Mute: its words went with Spark's JVM (--debug shows where)\n" == capsys.readouterr().err
+        )
 
     def test_common_options_may_stand_anywhere(self) -> None:
         """Options of the program are moved in front of the command; what follows `--` is left alone."""
