@@ -49,7 +49,7 @@ else
 test: RUNS_OF_TESTS = $(PYTEST) -m 'not spark and not broker' -n 2 --dist loadfile || status=$$?; \
 	$(PYTEST) -m 'spark or broker' $(WITH_BROKERS) || status=$$?;
 endif
-# All modules with such tests; to load the others would take half a minute. tests/test_together.py holds them together.
+# All modules with such tests; to load the others would take half a minute. tests/test_makefile.py sees that it is all.
 test: WITH_BROKERS = tests/bench tests/demo tests/faults tests/integration tests/test_compose.py tests/test_package.py
 test: PYTEST = $(BIN)/python -m pytest --left-out=$(CACHE)/left-out
 

@@ -121,8 +121,8 @@ class TestLine:
 
     @pytest.mark.parametrize(
         "options",
-        [[], ["-n", "2", "--dist", "loadfile"], ["-n", "2", "--dist", "loadgroup"]],
-        ids=["in one process", "in workers", "in groups"],
+        [[], ["-n", "2", "--dist", "loadfile"]],
+        ids=["in one process", "in workers"],
     )
     def test_counts_what_pytest_skips(self, tmp_path: Path, options: list[str]) -> None:
         """Tests by mark, of a whole module, and amid their run, also where workers run them; no expected failure."""
