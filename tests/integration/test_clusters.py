@@ -57,8 +57,13 @@ def test_what_is_known_of_a_cluster_that_is_away_stays(reported: Reported) -> No
     assert ["end_offsets_unavailable", "end_offsets_available_again"] == [of for of in happened if "end_offsets" in of]
     # Whether the query itself failed, then or when they came back, depends on what it was at.
     others = [of for of in happened if "end_offsets" not in of]
-    assert {*others} <= {"brokers_unreachable", "query_failed", "brokers_reachable_again"}
+    # So does whether brokers were to be asked what they can do.
+    assert {*others} <= {
+        *("brokers_unreachable", "query_failed", "brokers_reachable_again"),
+        *("broker_abilities_unavailable", "broker_abilities_available_again"),
+    }
     assert others.count("brokers_unreachable") <= 1
+    assert others.count("broker_abilities_unavailable") <= 1
 
 
 def test_a_monitor_that_cannot_start_holds_up_no_other(reported: Reported) -> None:
