@@ -425,6 +425,7 @@ _PARTS_KEPT: Final = ("group", "type", "state", "epoch", "assignment_epoch", "pr
 _LAG: Final = frozenset(
     """
     log_end_offset log_start_offset last_stable_offset lag stable_lag lag_seconds lag_seconds_at_least lag_method
+    records_lost
     """.split()  # noqa: SIM905 - a list literal takes a line a word
 )
 
