@@ -423,8 +423,8 @@ class Replica:
             state.deletions = None
         live = back is None or back.offset >= self._live(state.partition)
         is_over = back is not None and (ended or back.time_ms != now_ms)
-        told = rewinds.take_told(state, now_ms, is_over=is_over, live=live)
-        found += ((of.offset, of.time_ms, rewinds.reported(of)) for of in told)
+        due = rewinds.take_due(state, now_ms, is_over=is_over, live=live)
+        found += ((of.offset, of.time_ms, rewinds.reported(of)) for of in due)
         self._note_open(state)
         self._changes.groups.add(state.name)
         return [

@@ -2,7 +2,7 @@
 
     alarm                        is over when
     static_member_contended      no process took the instance id for ten minutes
-    static_member_restarting     likewise
+    static_member_restarting     no process took the instance id for ten minutes
     poll_interval_exceeded       no process left again for one and a half of its rebalance timeouts
     rebalance_storm              five minutes hold half the rebalances that restarting every member takes
 
@@ -56,8 +56,7 @@ def alarms_over(moment: Moment) -> Iterator[Event]:
 def _cleared(state: GroupState, ending: Ending, **detail: object) -> Iterator[Event]:
     named = {"instance_id": ending.name} if ending.name else {}
     if ending.kind == poll_intervals.EXCEEDED:
-        client_id, _, client_host = ending.name.rpartition(" ")
-        named = {"client_id": client_id, "client_host": client_host}
+        named = poll_intervals.process_of(ending.name)
     finding = Finding(ending.kind, {**named, **detail, "cleared": True}, severity=INFO, inferred=True)
     position = Position(state.partition, ending.offset, ending.time_ms)
     yield from events_of(state.name, position, [finding], first_ordinal=1 + crc32(ending.name.encode()))

@@ -15,7 +15,7 @@ from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position, events_of
 
 LATE_MS: Final = 30_000
-"""Beyond `rewinds.BACK_MS`: whoever is further behind the log stands still, and reports nothing by the clock."""
+"""Beyond `rewinds.BACK_MS`: a monitor that is further behind the log has stopped, and reports nothing by the clock."""
 
 
 def not_back(moment: Moment) -> Iterator[Event]:

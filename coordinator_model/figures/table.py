@@ -102,7 +102,7 @@ class GroupWords:
     to_upgrade: bool = word(lambda of: upgrade.to_convert(of.state))
     # For that protocol (`gates/plan.py`), as the log alone has it.
     readiness: str = word(lambda of: plan.readiness_of(of.state, of.blockers, {*of.subscribed, *of.assigned}))
-    # (effect, code) of the upgrade gate's reasons, asked without the brokers; likewise the other.
+    # (effect, code) of the upgrade gate's reasons, asked without the brokers; then those of the downgrade gate.
     upgrade_reasons: Counts = word(
         lambda of: _pairs(upgrade.of_group(of.state, _UNKNOWN_SETTINGS, of.blockers, asked=False))
     )

@@ -121,7 +121,7 @@ class Alarm(Kind):
     before_a_roll: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse an alarm that nobody would see.
+        """Refuse an alarm that is shown nowhere.
 
         Raises:
             ValueError: it has neither a reason to look nor another that shows it, or no end.
@@ -223,7 +223,7 @@ _ROWS: Final = (
         reads="Epochs, states and records' times of members; when the coordinator last moved. Of a classic group "
         "what its coordinator answers, asked where lag waits or a generation was lost.",
         limits="A member's own rebalance timeout and 10 s more; a minute for a target. In a recording no classic "
-        "group can be stuck, as nobody can be asked. Nothing opens while the coordinator does not answer.",
+        "group can be stuck, as there is no coordinator to ask. Nothing opens while the coordinator does not answer.",
         sentence=said.rebalance_stuck,
         so_since="",
         cleared="The rebalance is no longer stuck",
@@ -505,7 +505,7 @@ _ROWS: Final = (
         severity=WARNING,
         meaning="Records of the consumer protocol outlived the downgrade; an older broker would meet them.",
         reads="Records of the new protocols, by type, that a group has which is classic.",
-        limits="A record without a tombstone after it is left over, whoever has to write that.",
+        limits="A record without a tombstone after it is left over, whichever broker has to write it.",
         sentence=said.downgrade_unclean,
         cleared="No record of the consumer protocol is left over",
         ends=RECORD,

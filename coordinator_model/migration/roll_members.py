@@ -12,7 +12,7 @@ were before says `phases.lately`: a scale-in after which the group came to rest 
 So in a roll whose restarts overlap each place is free for the time of one restart, although somebody is missing all the
 time. A place that is free for longer than a restart takes, five minutes and no less than the greatest session timeout,
 is that of a member that is not back. From then on members are missing until as many are there as before, or the group
-is gone, whoever comes meanwhile. The next roll begins with those that there are, once a day is over.
+is gone, even if other members come meanwhile. The next roll begins with those that there are, once a day is over.
 """
 
 from __future__ import annotations

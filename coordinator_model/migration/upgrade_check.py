@@ -30,7 +30,7 @@ leave when it stops: one whose session cannot have ended since the last generati
     without records there is                   it was
     a classic member                           carried over: it restarted in a round that is not written yet
     a consumer-protocol member                 removed before: who comes is new, and may get other partitions
-    nobody                                     removed before
+    no member                                  removed before
 
 A group without members begins with a first epoch, and is not compared. Assignors are compared with nothing: who
 rolls may mean to change it.

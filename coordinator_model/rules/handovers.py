@@ -13,7 +13,7 @@ for `REMEMBERED_MS`, whatever happens meanwhile: further rebalances, an empty gr
 
 A partition that a member is to let go of is its own until it says that it has, however long that takes: its record then
 no longer names it, or, of a cooperative classic member, the next generation that it joins. Until then it stands among
-what is yet to be revoked, or among what the member claims and the leader gave to nobody.
+what is yet to be revoked, or among what the member claims and the leader gave to no member.
 
 A coordinator refuses commits of a former owner (KIP-447, KIP-848), but not all of them: until a member has acknowledged
 that it lost a partition its commits are accepted, transactional ones without a member always, and what the former owner

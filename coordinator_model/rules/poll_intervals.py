@@ -93,6 +93,12 @@ def ending(name: str, run: PollRun) -> Ending:
     return Ending(kind=EXCEEDED, name=name, offset=run.offset, time_ms=run.left_ms)
 
 
+def process_of(name: str) -> dict[str, str]:
+    """Client id and host of an alarm's name, as its events have them; a host has no blank in it."""
+    client_id, _, client_host = name.rpartition(" ")
+    return {"client_id": client_id, "client_host": client_host}
+
+
 def _present(membership: Membership) -> Mapping[str, Member]:
     members = members_of(membership)
     if not any(is_absent(member) for member in members.values()):
@@ -150,10 +156,8 @@ def _reported(transition: Transition, joined: list[PollRun]) -> Iterator[Finding
         is_new = run.name not in state.open(EXCEEDED)
         lasting.opened(state, EXCEEDED, transition.position, run.name, (run.member_id,))
         if is_new:
-            client_id, _, client_host = run.name.rpartition(" ")
             detail = {
-                "client_id": client_id,
-                "client_host": client_host,
+                **process_of(run.name),
                 "member_id": run.member_id,
                 "instance_id": members[run.member_id].instance_id,
                 "leaves": run.leaves,

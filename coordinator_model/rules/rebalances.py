@@ -125,7 +125,7 @@ def _lost_rounds(state: GroupState, was: ClassicGroup, now: ClassicGroup, time_m
 
 
 def _rounds_explained(was: ClassicGroup, now: ClassicGroup) -> int:
-    """How many lost rounds nobody is to blame for."""
+    """How many lost rounds no member is the cause of."""
     return len(now.members.keys() - was.members.keys()) if now.members else 1
 
 

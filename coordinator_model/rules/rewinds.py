@@ -105,7 +105,7 @@ def note_commit(state: GroupState, time_ms: int, topic: str, partition: int, off
                 state.counters.offset_resets += of.times
 
 
-def take_told(state: GroupState, now_ms: int | None, *, is_over: bool, live: bool) -> list[Rewinds]:
+def take_due(state: GroupState, now_ms: int | None, *, is_over: bool, live: bool) -> list[Rewinds]:
     """Moments that are to be reported now, which are forgotten with it; the others go on being awaited.
 
     Args:
@@ -118,12 +118,12 @@ def take_told(state: GroupState, now_ms: int | None, *, is_over: bool, live: boo
     if rewinds is not None and is_over:
         state.rewinds = None
         if rewinds.meant or not live:
-            return [rewinds, *take_told(state, now_ms, is_over=True, live=live)]
+            return [rewinds, *take_due(state, now_ms, is_over=True, live=live)]
         state.awaited_rewinds = (*state.awaited_rewinds, rewinds)
     waiting = [of for of in state.awaited_rewinds if now_ms is not None and is_awaited(of, now_ms)]
-    told = [of for of in state.awaited_rewinds if of not in waiting]
+    due = [of for of in state.awaited_rewinds if of not in waiting]
     state.awaited_rewinds = tuple(waiting)
-    return told
+    return due
 
 
 def is_awaited(rewinds: Rewinds, now_ms: int) -> bool:

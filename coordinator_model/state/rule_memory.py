@@ -394,7 +394,7 @@ class PollRun:
     """Its rebalance timeout."""
     leaves: int = 1
     member_id: str = ""
-    """Who joined in its place; empty while nobody has."""
+    """Who joined in its place; empty while no member has."""
     joined_ms: int = -1
 
 

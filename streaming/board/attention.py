@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from coordinator_model.clocked import stuck
+from coordinator_model.clocked import not_back, stuck
 from coordinator_model.clocked.alarms import still_open
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.kinds.table import ALARMS
@@ -32,7 +32,7 @@ _OTHERS: Final = {
     "upgrade_unclean": (WARNING, 120),  # on the way up, and it did not begin as the classic group was
     "upgrade_blocked": (WARNING, 130),  # became one that a broker refuses, with a member away: as in a roll's middle
     "newer_value_versions": (WARNING, 140),  # records of it have values newer than this release knows
-    "members_missing": (INFO, 175),  # fewer than before a roll for more than a day: nobody waits for them any more
+    "members_missing": (INFO, 175),  # fewer than before a roll for more than a day: they are no longer waited for
     "lag_unknown": (INFO, 180),  # of some partitions that its members read; an alert, if it stays so
     "static_member_absent": (INFO, 190),  # a static member said it would be back
     "unread": (INFO, 200),  # no member for ten minutes, and records wait, otherwise
@@ -67,9 +67,6 @@ STALLED: Final = "migration_stalled"
 """Asked of the state each time: a roll goes on with the next record, and not with the next look."""
 UNASSIGNED: Final = "partition_unassigned"
 """What no member holds now is counted, whether or not it was reported."""
-
-NOT_BACK: Final = "members_not_back"
-"""Counted, and known since when."""
 
 _RANKS: Final = {code: rank for rank, code in enumerate(SEVERITIES)}
 
@@ -130,13 +127,13 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
             found = [look for look in found if look.code != ALARMS[kind].instead_of]
             found += _by_clock(board, held, kind)
     expected = board.expectations.kinds(name)
-    if (of := board.findings.not_back.get(name)) is not None and not of.is_open and NOT_BACK not in expected:
+    if (of := board.findings.not_back.get(name)) is not None and not of.is_open and not_back.KIND not in expected:
         found.append(Reason("members_missing", f"{_count(of.missing, 'member')} fewer since the roll", of.since_ms))
     return [look.as_json(expected) for look in sorted(found, key=_rank)]
 
 
 def _rank(reason: Reason) -> tuple[int, int]:
-    return (CRITICAL, WARNING, INFO).index(reason.severity), _RANKS[reason.code]
+    return _WORST_FIRST.index(reason.severity), _RANKS[reason.code]
 
 
 def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:
@@ -202,9 +199,9 @@ def _of_lag(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> Iterat
 
 def _by_clock(board: Board, held: BoardGroup, kind: str) -> Iterator[Reason]:
     """What is said of an alarm that a look with a clock has found."""
-    row, not_back = ALARMS[kind], board.findings.not_back.get(held.name)
-    if kind == NOT_BACK and not_back is not None:
-        yield Reason(kind, row.text(not_back.missing), not_back.since_ms)
+    row, lost = ALARMS[kind], board.findings.not_back.get(held.name)
+    if kind == not_back.KIND and lost is not None:
+        yield Reason(kind, row.text(lost.missing), lost.since_ms)
         return
     count = held.unassigned_partitions(board.ends.sizes) if kind == UNASSIGNED else 1
     if row.code is not None and count:

@@ -10,9 +10,10 @@ What only a look with a clock finds is a reason of both, as `alarms` says:
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from coordinator_model.clocked.moment import Moment
+from coordinator_model.clocked.not_back import KIND as NOT_BACK
 from coordinator_model.clocked.stuck import rebalance_stuck
 from coordinator_model.gates.downgrade import FLEXIBLE_OFFSETS, downgrade_gate, of_cluster
 from coordinator_model.gates.upgrade import ALLOWING, of_brokers, upgrade_gate
@@ -37,8 +38,6 @@ from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
 from streaming.board.totals import Sums
-
-NOT_BACK: Final = "members_not_back"
 
 
 def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: BoardMoment) -> dict[str, Any]:

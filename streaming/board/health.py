@@ -116,8 +116,7 @@ class Health:
         """
         with self._lock:
             self._readiness.add_targets(high_watermarks, last_stable, sampled_ms)
-            if self._readiness.follow(self._positions, now_ms()):
-                self.ends.ask()
+            self._follow(now_ms())
 
     def set_positions(self, membership: Offsets, commits: Offsets, now_ms: int) -> None:
         """Say how far the two readers are: by offsets partition the next offset to read, once its rows are applied.
@@ -126,9 +125,7 @@ class Health:
         """
         with self._lock:
             self._positions = self._positions.merged(membership, commits)
-            if self._readiness.follow(self._positions, now_ms):
-                # Lag is all that is missing now.
-                self.ends.ask()
+            self._follow(now_ms)
 
     def set_unread(self, unread: Mapping[int, int], partitions: int) -> None:
         """Say which partitions of the log cannot be read, all of them, each since when (ms); and how many there are."""
@@ -277,3 +274,8 @@ class Health:
         topic = self.ends.topic(self.offsets_topic)
         partitions = range(0 if topic is None else topic.partitions)
         return {partition: self.ends.leader_moves(self.offsets_topic, partition).count for partition in partitions}
+
+    def _follow(self, now_ms: int) -> None:
+        """Take how far the readers are, under the lock; where lag is all that is missing now, it is asked for."""
+        if self._readiness.follow(self._positions, now_ms):
+            self.ends.ask()

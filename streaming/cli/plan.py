@@ -16,7 +16,6 @@ from coordinator_model.gates.plan import READINESS, plan_view, planned, remedies
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.kinds.words import counted
 from coordinator_model.log_replica import LogReplica
-from coordinator_model.recording_clock import Looks
 from coordinator_model.state.findings import Position
 from streaming.base.doubt import unread_of
 from streaming.base.errors import CheckFailed, NoSuchGroupError, UsageError
@@ -26,7 +25,7 @@ from streaming.base.text import printable
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group, refuse_doubt
 from streaming.cli.render import output
-from streaming.cli.replay import appeared_in, times_ms
+from streaming.cli.replay import looks_at
 from streaming.recording.file_format import open_recording
 
 if TYPE_CHECKING:
@@ -152,15 +151,8 @@ def of_recording(file: Path, named: Collection[str], match: str | None, expected
     span: dict[int, tuple[int, int]] = {}
     with open_recording(file, "--from") as reader, output.progress(f"reading {file.name}") as advance:
         header = reader.header
-        topics = {topic.name: topic for topic in header.topics}
         replica = LogReplica(header.offsets_topic_partitions, live_from=header.live_from, topic_ids=header.topic_ids)
-        looks = Looks(
-            replica,
-            topics,
-            header.live_from,
-            written=lambda: times_ms(file),
-            appeared=lambda: appeared_in(file, header),
-        )
+        looks = looks_at(file, header, replica, header.live_from)
         for count, record in enumerate(reader):
             if count % _PROGRESS_EVERY == 0:
                 advance(reader.fraction_read)

@@ -3,7 +3,7 @@
 import difflib
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,10 +53,7 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         header = recording.header
         live_from = {} if past else header.live_from
         replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=header.topic_ids)
-        topics = {topic.name: topic for topic in header.topics}
-        looks = Looks(
-            replica, topics, live_from, written=lambda: times_ms(file), appeared=lambda: appeared_in(file, header)
-        )
+        looks = looks_at(file, header, replica, live_from)
         happened = _replayed(recording, replica, looks, until_ms)
         names = recording.header.topic_names
     known = replica.living()
@@ -123,6 +120,17 @@ def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, unt
         output.warn(f"{reported - _REPORTED} more records do not decode")
     # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.
     return sorted(replica.reported(happened), key=lambda event: (event.time_ms, event.partition, event.offset))
+
+
+def looks_at(file: Path, header: Header, replica: LogReplica, live_from: Mapping[int, int]) -> Looks:
+    """What looks at a recording's replica with a clock in hand, as its records come."""
+    return Looks(
+        replica,
+        {topic.name: topic for topic in header.topics},
+        live_from,
+        written=lambda: times_ms(file),
+        appeared=lambda: appeared_in(file, header),
+    )
 
 
 def times_ms(file: Path) -> Iterator[int]:

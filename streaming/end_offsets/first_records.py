@@ -5,23 +5,13 @@ Their number is part of lag, and no request of brokers tells them from records (
 marker as with a record): only reading does. What is read is let go of at once; READ on the topic is what it takes.
 """
 
-import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
+from streaming.end_offsets.single_records import POLL_SECONDS, SingleRecords
 from streaming.end_offsets.store import TopicPartition
 from streaming.kafka.plain_consumer import NOT_THERE, REFUSED, PartitionReader, ReadError
-
-_FETCH: Final[Mapping[str, Any]] = {
-    # One record of each partition is all that is wanted; a broker sends its batch whole, however long.
-    "fetch.message.max.bytes": 1024,
-    "queued.min.messages": 1,
-    "fetch.wait.max.ms": 100,
-}
-_POLL_SECONDS: Final = 0.2
-_PATIENCE_SECONDS: Final = 3.0
 
 
 @dataclass(slots=True)
@@ -46,42 +36,30 @@ class RecordLooks:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = settings
-        self._reader: PartitionReader | None = None
-        # A client of librdkafka is never closed while another thread is in it.
-        self._using = threading.Lock()
-        self._closing = threading.Event()
+        self._records = SingleRecords(settings, committed=True, gone="error")
 
     def first_at(self, places: Mapping[TopicPartition, int]) -> FirstRecords:
         """The first records at these offsets or after them. Raises ReadError."""
-        with self._using:
-            if self._reader is None:
-                self._reader = PartitionReader({**self._settings, **_FETCH}, committed=True, gone="error")
+        with self._records.reader() as reader:
             try:
-                return self._look(self._reader, places)
+                return self._look(reader, places)
             except ReadError:
-                self._let_go()
+                self._records.let_go()
                 raise
 
     def close(self) -> None:
         """Let go of all connections; a question under way in another thread ends early."""
-        self._closing.set()
-        with self._using:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.close()
+        self._records.close()
 
     def _look(self, reader: PartitionReader, places: Mapping[TopicPartition, int]) -> FirstRecords:
         reader.begin(places)
         found = FirstRecords()
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while reader.positions and time.monotonic() < deadline and not self._closing.is_set():
+        for _ in self._records.turns():
+            if not reader.positions:
+                break
             try:
                 # One at a time: an error of one partition is to lose nothing of another.
-                records = reader.poll(1, _POLL_SECONDS)
+                records = reader.poll(1, POLL_SECONDS)
             except ReadError as error:
                 if error.code == REFUSED:
                     found.refused.add(error.place[0])

@@ -274,7 +274,7 @@ class EndOffsets:
                     ends.cuts = (*ends.cuts[1 - MOST_CUTS :], Cut(end, now_ms))
                     ends.found.clear()
                 if end < max(ends.gaps.values(), default=0):
-                    ends.gaps.clear()  # of a log that was cut off, perhaps while nobody sampled
+                    ends.gaps.clear()  # of a log that was cut off, perhaps while no monitor sampled
                 ends.high_watermark = end
                 if ends.high_watermark == last_stable[place]:
                     ends.open_since_ms, ends.open_since_is_exact = None, False

@@ -16,9 +16,10 @@ A leader has an epoch, and so has each record. The position says of which epoch 
 new leader, and each at a start, is asked where that epoch ends (KIP-320) before anything is read of it. Brokers before
 2.1 name no epochs, and message formats before 2 keep none: there a log is missed only while it is shorter.
 
-Replicas of a log that was cut off may differ for good, at offsets that each cleaned by itself: one dropped a record for
-a later one of its key, which it then lost, and the other still has it. A coordinator loads what its own broker has. No
-epoch tells, so such a partition is uneven from then on, and is read again of each broker that comes to lead it.
+Replicas of a log that was cut off may differ for good, at offsets where each was cleaned separately: one dropped a
+record for a later one of its key, which it then lost, and the other still has it. A coordinator loads what its own
+broker has. No epoch tells, so such a partition is uneven from then on, and is read again of each broker that comes to
+lead it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

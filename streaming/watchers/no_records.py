@@ -69,7 +69,7 @@ class NoRecords:
         self._clock = clock
         self._asked: dict[tuple[str, int, int], float] = {}
         self._refused: dict[str, float] = {}
-        self._told = False
+        self._refusal_logged = False
         self._outage = Outage(_log, "first_records", clock_ms)
         self._thread = Repeating("no-records", EVERY_SECONDS, self.look, interrupt=self._connection.drop)
 
@@ -97,8 +97,8 @@ class NoRecords:
             return
         self._outage.succeeded()
         self._refused |= dict.fromkeys(found.refused, now)
-        if found.refused and not self._told:
-            self._told = True
+        if found.refused and not self._refusal_logged:
+            self._refusal_logged = True
             _log.debug("records_not_looked_at", topic=min(found.refused), needs="READ, to tell markers from records")
         self._ends.record_gaps(found.gaps)
 

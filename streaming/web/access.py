@@ -3,9 +3,9 @@
 Plain ASGI, the innermost parts know nothing of it. Probes (`/healthz`, `/ready`) stay open, because orchestrators ask
 without credentials and learn nothing from them but numbers.
 
-A monitor without credentials is guarded by being out of reach; a page of somebody else's in a browser that reaches it
+A monitor without credentials is guarded by being out of reach; a page of another site in a browser that reaches it
 could still ask it, under a name that it has pointed there (DNS rebinding), or by its address. So such a monitor answers
-to addresses, to names of this machine and to those it was told (`http.allowed_hosts`), and every monitor refuses what a
+to addresses, to names of this machine and to those of `http.allowed_hosts`, and every monitor refuses what a
 browser says another site asks for, but for following a link.
 """
 
@@ -152,7 +152,7 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> _Refusal | None:
         open_path = scope["path"] in OPEN_PATHS
-        address = str((scope.get("client") or ("",))[0])
+        address = _address(scope)
         return (
             self._malformed(scope)
             or self._misdirected(scope)
@@ -201,11 +201,14 @@ class Guard:
 
     def _is_known(self, scope: Scope) -> bool:
         """Whether a request for an open path may be answered in full; guesses count as everywhere."""
-        address = str((scope.get("client") or ("",))[0])
-        sent = [value for name, value in scope["headers"] if name == b"authorization"]
         if not self._credentials.required:
             return True
-        return bool(sent) and not self._rate.wait_seconds(address) and self._unknown(scope, address) is None
+        address = _address(scope)
+        return (
+            bool(_authorization(scope))
+            and not self._rate.wait_seconds(address)
+            and self._unknown(scope, address) is None
+        )
 
     def _too_often(self, address: str) -> _Refusal | None:
         wait_seconds = self._rate.wait_seconds(address)
@@ -218,7 +221,7 @@ class Guard:
     def _unknown(self, scope: Scope, address: str) -> _Refusal | None:
         if not self._credentials.required:
             return None
-        sent = [value for name, value in scope["headers"] if name == b"authorization"]
+        sent = _authorization(scope)
         if len(sent) == 1 and self._credentials.accept(sent[0]):
             return None
         if sent:
@@ -227,6 +230,14 @@ class Guard:
         challenges = [(b"www-authenticate", f"{scheme} {_REALM}".encode()) for scheme in schemes]
         found = "no credentials" if not sent else "credentials that are not right"
         return 401, f"Authorization: found {found}, accepted: {' or '.join(schemes)} as configured", challenges
+
+
+def _address(scope: Scope) -> str:
+    return str((scope.get("client") or ("",))[0])
+
+
+def _authorization(scope: Scope) -> list[bytes]:
+    return [value for name, value in scope["headers"] if name == b"authorization"]
 
 
 def _is_own(host: str, accepted: frozenset[str]) -> bool:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from coordinator_model.clocked.not_back import KIND as NOT_BACK
 from streaming.base.persistent_map import GroupMap
 from streaming.board import attention
 from streaming.board.batch_update import BoardSnapshot
@@ -177,7 +178,7 @@ class Overview:
 
     def _row(self, held: BoardGroup, lags: Lags, now_ms: int, unread: Unread) -> Row:
         of, doubt = held.summary, unread.of(held.name, held)
-        expected = "members_not_back" in self._board.expectations.kinds(held.name)
+        expected = NOT_BACK in self._board.expectations.kinds(held.name)
         not_back = None if expected else self._board.findings.not_back.get(held.name)
         number = lags.table.groups.places[held.name]
         figures = lags.figures(number)

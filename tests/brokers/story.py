@@ -53,7 +53,7 @@ class Story:
         self._node.stop()
         self._node.start()
         if "static" in expected and not self._release.writes_static_returns:
-            # The broker knows the member id of before its return, which nobody has any more, and fences who came back.
+            # The broker knows the member id of before its return, which no process has now, and fences who came back.
             expected |= {"static": ("Empty", 0)}
         yield restarted, expected
         for group in ("java", "librdkafka", "modern"):

@@ -48,7 +48,7 @@ def test_durations_and_shares_are_rounded_alike(stage: Stage, open_page: OpenPag
 
 
 def test_trend_says_what_the_groups_reasons_say(stage: Stage, open_page: OpenPage) -> None:
-    """A lag that grows by little is level by itself, and rises where *lag grows* stands beside it."""
+    """A lag that grows by little is level alone, and rises where *lag grows* stands beside it."""
     page = open_page(stage.url).page
     said: list[str] = page.evaluate(
         """async ([values, reasons]) => {

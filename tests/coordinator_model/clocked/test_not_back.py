@@ -87,7 +87,7 @@ LOST_AT: Final = 105 * SECOND
 
 
 def test_member_lost_in_a_hurried_roll_is_reported_once_with_what_is_known_of_it() -> None:
-    """Of two, one: the page said "upgraded 1/1", and nobody was woken."""
+    """Of two, one: the page said "upgraded 1/1", and no alarm was raised."""
     assert [] == not_back(*HURRIED, until_ms=LOST_AT + RESTART)
     (event,) = not_back(*HURRIED, until_ms=LOST_AT + 60 * MINUTE)
 
@@ -97,7 +97,7 @@ def test_member_lost_in_a_hurried_roll_is_reported_once_with_what_is_known_of_it
 
 
 def test_alarm_ends_when_as_many_are_there_and_says_so() -> None:
-    """By whoever comes."""
+    """By any member that comes."""
     _, end = not_back(*HURRIED, at(LOST_AT + 10 * MINUTE, *joins(4, "n2")), until_ms=LOST_AT + 20 * MINUTE)
 
     assert {"cleared": True, "why": "members_back"} == end.detail

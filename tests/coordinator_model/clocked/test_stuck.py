@@ -214,7 +214,7 @@ def test_one_that_waits_in_vain_is_reported_when_nobody_holds_it_up() -> None:
 
 
 def test_one_that_waits_says_who_still_holds_it() -> None:
-    """Who has it, or has yet to revoke it, by client and host; nobody where it is free."""
+    """Who has it, or has yet to revoke it, by client and host; no member where it is free."""
     targets = {"a": {"t": [0]}, "b": {"t": [1]}}
     held = at(2_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0, 1]}))
     free = at(2_000, *consumer_moves("g", "a", epoch=3, assigned={"t": [0]}))

@@ -155,7 +155,7 @@ def test_partition_is_handed_over_when_its_owner_has_let_go_of_it(moments: tuple
 
 @pytest.mark.parametrize("moments", [SLOW_CONSUMER, SLOW_COOPERATIVE], ids=["consumer", "cooperative"])
 def test_who_has_yet_to_let_go_of_a_partition_still_owns_it(moments: tuple[Moment, ...]) -> None:
-    """It sought back, as an owner may, while nobody else had the partition."""
+    """It sought back, as an owner may, while no other member had the partition."""
     inferred, detail = rewound(*moments[: 4 if moments is SLOW_CONSUMER else 3], at_ms=SLOW_MS - 60_000)
 
     assert (False, False) == (inferred, "after_handover" in detail)

@@ -133,7 +133,7 @@ def test_where_members_are_alike_it_takes_five(leaves: int, reported: bool) -> N
 
 
 def test_two_leaves_in_a_row_are_none_yet() -> None:
-    """Nor is the third one, as long as nobody comes in its place."""
+    """Nor is the third one, as long as no member comes in its place."""
     assert [] == said(history(*slow(2)).replayed())
     assert [] == said(history(*slow(3)[:-1]).replayed())
 

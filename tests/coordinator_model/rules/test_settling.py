@@ -63,7 +63,7 @@ def test_each_that_comes_and_each_that_goes_is_counted() -> None:
 
 @pytest.mark.parametrize(("left", "restless"), [((), False), ((member("stays", {"t": [0]}),), True)])
 def test_group_that_is_empty_is_at_rest(left: tuple[MemberMetadata, ...], restless: bool) -> None:
-    """A job that consumes for ten seconds of each minute leaves nobody; where another stays, epochs go by."""
+    """A job that consumes for ten seconds of each minute leaves no member; where another stays, epochs go by."""
     moments = [at(0, group_metadata("g", generation=1, members=left))]
     for turn in range(120):
         job = member(f"job-{turn}", {"t": [1]})

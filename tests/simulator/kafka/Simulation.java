@@ -119,7 +119,7 @@ final class Simulation {
     }
 
     final Random chance;
-    /** Committed offsets by "group|topic|partition": where whoever reads the partition next goes on. */
+    /** Committed offsets by "group|topic|partition": where the next reader of the partition goes on. */
     final Map<String, Long> positions = new HashMap<>();
     /** What is added to the time of each record: the clock of the broker that leads was set. */
     long clockIsAheadMs;

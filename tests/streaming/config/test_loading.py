@@ -322,7 +322,7 @@ def test_a_secret_of_callers_is_not_soon_guessed(name: str, length: int) -> None
 
 
 def test_a_secret_of_others_has_no_least_length() -> None:
-    """Brokers, and whoever made the key, chose it."""
+    """Brokers, and the one who made the key, chose it."""
     assert load(None, {"GROUP_MONITOR__KAFKA__SECURITY__KEY_PASSWORD": "s"}).kafka.security.key_password is not None
 
 

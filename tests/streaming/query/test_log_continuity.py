@@ -173,7 +173,7 @@ class TestLeaderEpochs:
 
 
 class TestUneven:
-    """Replicas of a log that was cut off may differ at offsets that each cleaned by itself: no epoch tells."""
+    """Replicas of a log that was cut off may differ at offsets where each was cleaned separately: no epoch tells."""
 
     def test_each_broker_that_comes_to_lead_it_is_read_from_its_beginning(self) -> None:
         """As its coordinator loads its own log; not again while it leads, nor at a restart."""

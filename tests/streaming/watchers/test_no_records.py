@@ -171,7 +171,7 @@ def test_only_a_marker_below_the_start_is_no_loss() -> None:
 
 @pytest.mark.parametrize(("records", "looked"), [({END - 1}, True), (set(), False)], ids=["a record", "not looked at"])
 def test_what_may_have_been_a_record_below_the_start_is_lost(records: set[int], looked: bool) -> None:
-    """One real record was unread; and of what nobody looked at while it was there, nothing is known."""
+    """One real record was unread; and of what was not looked at while it was there, nothing is known."""
     rig = Rig(END - 1)
     rig.cluster.records = records
     rig.cluster.refuses = not looked
@@ -231,7 +231,7 @@ def test_some_partitions_at_once() -> None:
 
 
 def test_what_held_no_record_is_known_after_a_restart(tmp_path: Path) -> None:
-    """It is kept with the samples; a log that was cut off since begins anew."""
+    """It is kept with the samples; a log that was cut off since begins again from nothing."""
     rig = Rig(END - 1)
     rig.look()
     rig.ends.save(tmp_path / "ends.json")
