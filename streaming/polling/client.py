@@ -6,9 +6,8 @@ groups for the sake of one, and describe classic groups alone. Brokers leave out
 describe, unless it may describe the cluster: `lists_all` says which.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Final, Protocol
 
 from kafka.errors import KafkaError
@@ -20,19 +19,16 @@ from streaming.base.errors import first_line
 from streaming.kafka.lazy_admin import LazyAdmin
 from streaming.polling import answers
 from streaming.polling.answers import Described, Offsets
+from streaming.polling.missing import GROUP_REFUSED, TOPIC_REFUSED, Missing, lots
 from streaming.polling.requests import (
     ConsumerGroupDescribeRequest,
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
 
-GROUPS_AT_ONCE: Final = 100
-
 _MANY_GROUPS: Final = 8
 """Version of OffsetFetch from which on one request may be about several groups (KIP-709, brokers from 3.0 on)."""
 
-TOPIC_REFUSED: Final = 29
-GROUP_REFUSED: Final = 30
 REFUSALS: Final[Mapping[int, str]] = {
     GROUP_REFUSED: "not authorised: DESCRIBE on the group",
     TOPIC_REFUSED: "not authorised: DESCRIBE on each topic that its members read",
@@ -56,13 +52,15 @@ class Round:
 
     Attributes:
         listed: names of all groups that were listed; of some of them there may be no answer for now.
+        gone: of those that were shown and are not listed, the ones whose coordinator says that they are not there.
         answered: those that were described.
         left_out: those that are not: group → why.
         lists_all: whether groups that may not be described would be listed; None where brokers do not say.
-        failure: the first broker that did not answer and why; None where all did.
+        failure: the first broker or coordinator that did not answer and why; None where all did.
     """
 
     listed: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
     answered: Mapping[str, Answered] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     lists_all: bool | None = None
@@ -72,8 +70,8 @@ class Round:
 class GroupsClient(Protocol):
     """What the poller asks of a cluster."""
 
-    def ask(self) -> Round:
-        """One round. Raises KafkaError where no broker answers."""
+    def ask(self, shown: Mapping[str, str]) -> Round:
+        """One round; `shown` are the groups that are shown → their types. Raises KafkaError where no broker answers."""
         ...
 
     def close(self) -> None:
@@ -97,12 +95,12 @@ class KafkaGroupsClient:
         """With settings of `KafkaAdminClient`."""
         self._admin = LazyAdmin(settings)
 
-    def ask(self) -> Round:
+    def ask(self, shown: Mapping[str, str]) -> Round:
         """See `GroupsClient`."""
         with self._admin.asking():
-            return self._round()
+            return self._round(shown)
 
-    def _round(self) -> Round:
+    def _round(self, shown: Mapping[str, str]) -> Round:
         cluster = self._admin.ask(lambda client: client.describe_cluster())
         operations = cluster.get("authorized_operations")
         found, failure, errors = _Found(), None, []
@@ -115,12 +113,17 @@ class KafkaGroupsClient:
                 failure = failure or f"broker {broker['broker_id']}: {first_line(error)}"
         if len(errors) == len(cluster["brokers"]) and errors:
             raise errors[0]
+        unlisted = {name: shown[name] for name in sorted(shown.keys() - found.listed)}
+        missing = Missing(self._admin, self._groups)
+        missing.ask(unlisted, cluster["brokers"][0]["broker_id"])
+        found.left_out.update((name, REFUSALS[code]) for name, code in missing.refused.items())
         return Round(
             listed=frozenset(found.listed),
+            gone=frozenset(missing.gone),
             answered=found.answered,
             left_out={name: why for name, why in found.left_out.items() if name not in found.answered},
             lists_all=None if operations is None else "DESCRIBE" in operations,
-            failure=failure,
+            failure=failure or missing.failure(),
         )
 
     def close(self) -> None:
@@ -137,22 +140,28 @@ class KafkaGroupsClient:
             if type_ not in _DESCRIBED:
                 found.left_out.update(dict.fromkeys(names, NO_REQUEST.format(type=type_)))
                 continue
-            for lot in _lots(sorted(names)):
+            for lot in lots(sorted(names)):
                 described = self._described(type_, lot, broker, found)
                 offsets = {} if type_ == SHARE else self._offsets(list(described), broker)
                 for name, of in described.items():
                     found.answered[name] = Answered(of, {} if type_ == SHARE else offsets.get(name))
 
     def _described(self, type_: str, names: Sequence[str], broker: int, found: _Found) -> dict[str, Described]:
-        request, read = _DESCRIBED[type_]
+        _, read = _DESCRIBED[type_]
         described = {}
-        for group in self._admin.send(request(names), broker).groups:
+        for group in self._groups(type_, names, broker):
             if group.error_code in REFUSALS:
                 found.left_out[group.group_id] = REFUSALS[group.error_code]
             elif group.error_code == 0 and group.group_state != answers.DEAD:
                 described[group.group_id] = read(group)
             # Any other is not answered for now: of another type, or handed over, since it was listed.
         return described
+
+    def _groups(self, type_: str, names: Sequence[str], broker: int) -> Sequence[Any]:
+        """A broker's answer about groups of one type, one of each."""
+        request, _ = _DESCRIBED[type_]
+        groups: Sequence[Any] = self._admin.send(request(names), broker).groups
+        return groups
 
     def _offsets(self, names: Sequence[str], broker: int) -> dict[str, Offsets]:
         """Committed offsets of groups that answer; topics that may not be described are not among them."""
@@ -201,9 +210,3 @@ _DESCRIBED: Final[Mapping[str, tuple[Callable[[Sequence[str]], object], Callable
 
 def _of_one(name: str) -> object:
     return OffsetFetchRequest(group_id=name, topics=None, min_version=2, max_version=_MANY_GROUPS - 1)
-
-
-def _lots(names: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(names)
-    while lot := list(islice(rest, GROUPS_AT_ONCE)):
-        yield lot

@@ -5,7 +5,9 @@
     that is listed, but has no answer this time    shown as it was
     between two generations (classic)              shown with its state, and the members of the last one it was seen in
     that may not be described                      not shown, but counted and named
-    that no broker lists any more                  gone, if all brokers answered
+    that is not listed, and its coordinator has    gone
+    no longer
+    that is not listed, and no coordinator answers shown as it was; the round is not whole
 
 When brokers do not answer, the last state stays and its age is shown. What only time shows, as how long partitions are
 unassigned, counts from when a poll saw it first: before is not known.
@@ -109,7 +111,7 @@ class GroupPoller:
         """One round; returns whether all brokers answered. Never raises."""
         begun_ms = self._clock_ms()
         try:
-            found = self._connection.client.ask()
+            found = self._connection.client.ask(self._types())
             # A round in vain must not pass for the former one: it is taken in before it is counted.
             left_out = self._take_in(found, begun_ms)
         except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the polling
@@ -154,16 +156,17 @@ class GroupPoller:
             now = _now(name, former, answer, now_ms)
             rows += _rows(name, former, now)
             seen[name] = now
-        gone = seen.keys() & left_out.keys()
-        if found.failure is None:
-            gone |= seen.keys() - found.listed
-        for name in gone:
+        for name in seen.keys() & (left_out.keys() | found.gone):
             rows.append((NO_PARTITION, "group_deleted", name, "", ""))
             del seen[name]
         if rows:
             self._take(rows, now_ms)
         self._seen = seen
         return left_out
+
+    def _types(self) -> dict[str, str]:
+        """Groups that are shown → their types."""
+        return {name: seen.membership.type for name, seen in self._seen.items()}
 
     def _log_refused(self, left_out: Mapping[str, str]) -> None:
         """Say it of each group once: it would be missing without a word."""

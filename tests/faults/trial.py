@@ -134,7 +134,8 @@ def result(name: str, done: str, trial: Trial, found: Difference) -> Result:
     reported = reported_in(trial.disturbed.reported_file)
     if found:
         added = [reported.events[of] for of in found.events_added]
-        sys.stdout.write(f"{name}: {found}\nadded: {json.dumps(added)}\n")
+        changed = [reported.events[of] for of in found.events_changed[:3]]
+        sys.stdout.write(f"{name}: {found}\nadded: {json.dumps(added)}\nchanged: {json.dumps(changed)}\n")
     if reported.repeated:
         trial.figures["batches that sinks were given again"] = reported.repeated
     records = sum(trial.log.ends().values())

@@ -19,7 +19,8 @@ from streaming.kafka import permissions
 from streaming.kafka.permissions import LIST_GROUPS, POLL_GROUPS, POLL_TOPICS, READ_LOG
 from streaming.kafka.preflight import Finding, broker_findings, instead
 from streaming.metrics.catalogue import LOG_ONLY
-from streaming.polling.client import GROUP_REFUSED, REFUSALS, TOPIC_REFUSED
+from streaming.polling.client import REFUSALS
+from streaming.polling.missing import GROUP_REFUSED, TOPIC_REFUSED
 from tests.integration.guarded_broker import SECURITY, Started, allow, guarded_broker
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.monitor_process import until

@@ -1,6 +1,7 @@
 """A cluster that answers the poller from memory, and fails on request."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from streaming.polling import answers
 from streaming.polling.client import Answered, Round
@@ -10,7 +11,10 @@ from tests.streaming.polling import replies
 
 @dataclass
 class FakeCluster:
-    """A cluster that answers from memory; `down` is what every question ends with while it is set."""
+    """A cluster that answers from memory; `down` is what every question ends with while it is set.
+
+    Coordinators say of groups that are not listed that they are gone, unless the round has a failure.
+    """
 
     round: Round = field(default_factory=Round)
     down: Exception | None = None
@@ -18,10 +22,12 @@ class FakeCluster:
     def connect(self) -> "FakeCluster":
         return self
 
-    def ask(self) -> Round:
+    def ask(self, shown: Mapping[str, str]) -> Round:
         if self.down is not None:
             raise self.down
-        return self.round
+        if self.round.failure is not None:
+            return self.round
+        return replace(self.round, gone=frozenset(shown) - self.round.listed)
 
     def close(self) -> None:
         pass

@@ -15,7 +15,8 @@ from streaming.board import attention, group_answer
 from streaming.board.board import Board
 from streaming.board.lag_columns import ReadLag
 from streaming.polling import answers
-from streaming.polling.client import GROUP_REFUSED, REFUSALS, Answered, Round
+from streaming.polling.client import REFUSALS, Answered, Round
+from streaming.polling.missing import GROUP_REFUSED
 from streaming.polling.poller import UNSEEN, GroupPoller
 from streaming.sinks import topic_format
 from tests import builders
