@@ -480,9 +480,10 @@ class Replica:
         bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
         events: list[Event] = []
         if state.rewinds is not None or state.deletions is not None or state.awaited_rewinds:  # asked of every commit
+            # First what is over before this record, as it would be had a micro-batch ended here.
+            events = self._moments_before(state, position)
             if record.value is not None:
                 rewinds.note_commit(state, position.timestamp_ms, topic, partition, record.value.offset)
-            events = self._moments_before(state, position)
         if offset_commits.commit_forward(state, bucket, record):
             bucket.commits += commits
             self._changes.buckets.add((name, topic, number))

@@ -6,6 +6,7 @@ from coordinator_model.clocked.rewinds_awaited import LATE_MS
 from coordinator_model.replica import Replica
 from coordinator_model.rules.offset_commits import TOPIC_IDS_KEPT
 from coordinator_model.rules.rewinds import BACK_MS
+from coordinator_model.state.events import Event
 from coordinator_model.state.offsets import BUCKET_PARTITIONS
 from coordinator_model.wire.primitives import ZERO_UUID
 from tests.builders import (
@@ -222,6 +223,32 @@ def test_rewind_is_judged_by_the_log_wherever_it_is_cut() -> None:
 
         for position in range(len(log) + 1):
             assert whole.event_texts() == log.replayed_in_batches([position]).event_texts()
+
+
+@pytest.mark.parametrize("membership", [MEMBERS, NO_MEMBERS, ()], ids=["members", "empty", "only commits"])
+@pytest.mark.parametrize("live", [True, False], ids=["live", "history"])
+def test_rewind_is_the_same_event_wherever_a_micro_batch_ends(membership: tuple[RecordBytes, ...], live: bool) -> None:
+    """Also where it was meant, or is history: both are reported at once, and await no commit that follows."""
+    moments = [
+        at(0, *membership, commit(0, 500, "t")),
+        at(1_000, commit(0, 200, "t")),
+        at(1_300, commit(0, 500, "t")),
+        at(9_000, commit(0, 600, "t")),
+    ]
+    log = history(*moments)
+    live_from = 0 if live else log.end
+    replica, settled = Replica(live_from=live_from), list[Event]()
+    for number in range(len(moments)):
+        batch = [record for record in log.records if record.place.timestamp_ms == moments[number].time_ms]
+        for record in batch:
+            settled += replica.replay(record.place, record.key, record.value)
+        settled += replica.settle(now_ms=batch[-1].place.timestamp_ms)
+    whole = log.replayed(live_from=live_from)
+
+    assert [of for of in whole.events if of.kind == "offset_rewound"] == [
+        of for of in settled if of.kind == "offset_rewound"
+    ]
+    assert whole.states["g"].counters == replica.groups["g"].counters
 
 
 def test_rewind_after_which_nothing_is_written_is_said_by_the_clock() -> None:
