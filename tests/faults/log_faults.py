@@ -25,7 +25,10 @@ CLEANED: Final = {
 CLEANED_BEHIND: Final = {**CLEANED, "min.compaction.lag.ms": "45000"}
 """One that is cleaned so long after it was written that it has been read, on a busy machine, too."""
 
-FORGOTTEN: Final = {**CLEANED, "delete.retention.ms": "15000"}
+CLEANED_IN_GAPS: Final = {**CLEANED, "min.compaction.lag.ms": "8000"}
+"""One that is cleaned only behind a monitor that looks at it every few seconds (`log_continuity.GAP_SECONDS`)."""
+
+FORGOTTEN: Final = {**CLEANED_IN_GAPS, "delete.retention.ms": "15000"}
 """One that keeps tombstones for a quarter of a minute."""
 
 TIMED: Final = {"message.timestamp.after.max.ms": str(2**63 - 1)}

@@ -33,6 +33,7 @@ from tests.faults.leader_faults import (
 from tests.faults.log_faults import (
     CLEANED,
     CLEANED_BEHIND,
+    CLEANED_IN_GAPS,
     FORGOTTEN,
     TIMED,
     clocks_jump,
@@ -334,7 +335,7 @@ OPTIONS: Final = {
 LOG_SETTINGS: Final[dict[str, Mapping[str, str]]] = {
     "compacted_while_read": CLEANED_BEHIND,
     "compacted_while_away": CLEANED,
-    "compacted_while_stopped": CLEANED,
+    "compacted_while_stopped": CLEANED_IN_GAPS,
     "stopped_beyond_retention": FORGOTTEN,
     "clocks_jump": TIMED,
     "short_tail_lost": UNCLEAN,
