@@ -101,6 +101,24 @@ def is_by_design(event: Event, coordinator: ReferenceCoordinator) -> bool:
     return event.kind in BY_DESIGN or event.kind == "offset_rewound"
 
 
+def oddities_said(events: list[Event]) -> readers.Oddities:
+    """What events say of offsets that went back, each of them, and of topics that were made anew."""
+    rewinds = [
+        (of.group, *partition_of(name), offsets["from"], offsets["to"])
+        for of in events
+        if of.kind == "offset_rewound"
+        for name, offsets in of.detail["offsets"].items()
+    ]
+    recreated = [(of.group, of.detail["topic"]) for of in events if of.kind == "topic_recreated"]
+    return readers.Oddities(sorted(rewinds), sorted(recreated))
+
+
+def partition_of(name: str) -> tuple[str, int]:
+    """`topic/partition` in its parts."""
+    topic, _, partition = name.rpartition("/")
+    return topic, int(partition)
+
+
 def alarms(events: list[Event]) -> Counter[tuple[str, str]]:
     """(group, kind) → how many events beyond information that no lawful history shows."""
     lawful = {*BY_DESIGN, "offset_rewound"}

@@ -4,7 +4,6 @@ Quick and always the same; ``HYPOTHESIS_PROFILE=exhaustive`` looks a hundred tim
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from random import Random
 from typing import Final
 
@@ -27,6 +26,7 @@ from tests.side_by_side import (
     is_by_design,
     lawful,
     log_of,
+    oddities_said,
     without_past,
 )
 from tests.simulator import readers
@@ -137,20 +137,8 @@ def test_recorded_log_tells_all_that_the_coordinator_knows(seed: int) -> None:
 def test_offsets_that_go_back_and_topics_recreated_are_reported_one_by_one(seed: int) -> None:
     """Each, with what it went from and to; an aborted one never was."""
     coordinator = lawful(seed)
-    expected = readers.oddities(coordinator.log)
 
-    reported = log_of(coordinator).replayed()
-    rewound = [(of.group, *went) for of in reported.events if of.kind == "offset_rewound" for went in _partitions(of)]
-    recreated = [(of.group, of.detail["topic"]) for of in reported.events if of.kind == "topic_recreated"]
-
-    assert (expected.rewinds, expected.recreated) == (sorted(rewound), sorted(recreated))
-
-
-def _partitions(event: Event) -> Iterator[tuple[str, int, int, int]]:
-    """(topic, partition, from, to) of each partition that went back at that moment."""
-    for name, offsets in event.detail["offsets"].items():
-        topic, _, partition = name.rpartition("/")
-        yield topic, int(partition), offsets["from"], offsets["to"]
+    assert readers.oddities(coordinator.log) == oddities_said(log_of(coordinator).replayed().events)
 
 
 @LONGER

@@ -48,7 +48,7 @@ BROKEN: Final = 70
 """What a fork returns that failed itself: of the mutant that says nothing."""
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class Finder(importlib.abc.MetaPathFinder):
     """Finds the mutated module instead of the one on disk."""
 
     def __init__(self, mutant: Mutant) -> None:
@@ -94,7 +94,7 @@ def main() -> int:
     os.nice(19)
     # Whatever loads the model before a fork would hide its mutants.
     assert not any(name.startswith("coordinator_model") for name in sys.modules)
-    chosen = _chosen(options.seed, options.mutants, options.only)
+    chosen = chosen_by(options.seed, options.mutants, options.only)
     if options.again:
         reported = options.again.read_text(encoding="utf-8")
         chosen = list(_again(reported))
@@ -107,7 +107,7 @@ def main() -> int:
     return int(killed < KILLED_SHARE)
 
 
-def _chosen(seed: int, count: int, only: str | None) -> list[Mutant]:
+def chosen_by(seed: int, count: int, only: str | None) -> list[Mutant]:
     every = [mutant for path in modules() for mutant in mutants(path) if only is None or only in mutant.path]
     return Random(seed).sample(every, min(count, len(every)))
 
@@ -138,7 +138,7 @@ class Hunt:
         for mutant in chosen:
 
             def run(tests: Sequence[str], _failed: int, mutant: Mutant = mutant) -> int:
-                sys.meta_path.insert(0, _Finder(mutant))
+                sys.meta_path.insert(0, Finder(mutant))
                 code = pytest.main([*QUIETLY, *OPTIONS, *tests])
                 return pytest.main([*QUIETLY, *OPTIONS, *_files(tests)]) if code == NOT_FOUND else code
 
