@@ -75,7 +75,7 @@ check: setup ## lint, types, layering, generated files up to date
 	@$(BIN)/python -m dashboards.pages --check
 	@$(BIN)/python -m streaming.config.reference --check
 	@$(BIN)/python -m streaming.web.openapi --check
-	@$(BIN)/python docs/build_tables.py --check
+	@$(BIN)/python -m tests.doc_tables --check
 	@$(BIN)/python -m release.helm_schema --check
 	@$(BIN)/python -m bench.pages --check
 

@@ -24,11 +24,11 @@ from coordinator_model.figures import stored
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
+from lab.builders import topic_id
 from streaming.base import gc_tuning
 from streaming.board.board import Board, Row
 from streaming.board.lag_columns import measure, table_of
 from streaming.end_offsets.store import EndOffsets, Topic
-from tests.builders import topic_id
 
 _ROUNDS: Final = 2
 _ROWS_A_BATCH: Final = 5_000

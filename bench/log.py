@@ -1,6 +1,6 @@
 """A coordinator's log of any size, written fast, and what a replica must hold at its end.
 
-The records are those a 4.3 coordinator writes (`tests.builders`), put on an ordinary topic with the layout of
+The records are those a 4.3 coordinator writes (`lab.builders`), put on an ordinary topic with the layout of
 `__consumer_offsets`: only a coordinator may write that one, and it would need a client for every group. Names of groups
 and topics are of fixed width, so a group's records are made from those of a model group of its kind by putting its
 name, its topic and the topic's id in their places: a million records take seconds.
@@ -20,8 +20,8 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from coordinator_model.state.shards import offsets_partition
-from tests import builders, coordinator_events
-from tests.builders import RecordBytes
+from lab import builders, coordinator_events
+from lab.builders import RecordBytes
 
 OFFSETS_PARTITIONS: Final = 50
 """Partitions of the offsets topic, Kafka's default."""

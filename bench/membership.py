@@ -20,8 +20,8 @@ from bench.process_tree import Meter
 from bench.stage import Log, Monitored, Stage
 from bench.writer import Trickle
 from coordinator_model.state.shards import offsets_partition
-from tests import builders, coordinator_events
-from tests.builders import RecordBytes
+from lab import builders, coordinator_events
+from lab.builders import RecordBytes
 
 _POLL_SECONDS: Final = 0.02
 _REPORTED_SECONDS: Final = 30.0

@@ -30,8 +30,8 @@ from bench.peer_programs import PEERS, Peer, Shown, free_port
 from bench.process_tree import Meter, ProcessTree
 from bench.stage import ANSWER_SECONDS, READY_SECONDS, Log, Stage, note
 from bench.steady import READ_EVERY_SECONDS
+from lab.monitor_process import CommandProcess, until
 from streaming.demo.embedded_broker import HOST
-from tests.integration.monitor_process import CommandProcess, until
 
 OURS: Final = "group-monitor"
 SHOWN: Final = Shown(sample=truth.OFFSET, group="group")

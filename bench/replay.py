@@ -13,9 +13,9 @@ from bench import log, truth
 from bench.figures import Outcome
 from bench.log import Expected, Plan
 from bench.stage import Stage, note
+from lab import builders
+from lab.monitor_process import CommandProcess
 from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic, open_new_recording
-from tests import builders
-from tests.integration.monitor_process import CommandProcess
 
 _REPLAY_SECONDS: Final = 300
 

@@ -23,6 +23,7 @@ import yaml
 from bench import log, truth, writer
 from bench.log import Commits, Expected, LogRecord, Plan
 from bench.process_tree import ProcessTree
+from lab.monitor_process import CommandProcess, MonitorProcess, until
 from streaming.base import gc_tuning
 from streaming.config.loading import Config
 from streaming.demo.embedded_broker import EmbeddedBroker
@@ -30,7 +31,6 @@ from streaming.demo.verifiable_consumer import create_topics
 from streaming.kafka import broker_queries, client_settings
 from streaming.kafka.permissions import OFFSETS_TOPIC
 from streaming.spark import session
-from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
 READY_SECONDS: Final = 300.0
 ANSWER_SECONDS: Final = 300.0

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests import builders as log
-from tests import coordinator_events as happens
+from lab import builders as log
+from lab import coordinator_events as happens
 from tests.histories import History, Moment, at, history
 
 MINUTE_MS: Final = 60_000

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator_model.records.classic_group import MemberMetadata
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     assignment,
     cooperative_sticky_user_data,

@@ -27,8 +27,8 @@ from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.state.snapshot import dump_group, dump_offsets, load_group, load_offsets
 from coordinator_model.views.group_view import group_view
+from lab.builders import RecordBytes, topic_id
 from streaming.recording.file_format import open_recording
-from tests.builders import RecordBytes, topic_id
 
 PARTITION: Final = 7
 """Offsets partition that a history is in; not 0, so that a forgotten one shows."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from coordinator_model.records.classic_group import MemberMetadata
-from tests import builders
-from tests import coordinator_events as happens
-from tests.builders import RecordBytes
+from lab import builders
+from lab import coordinator_events as happens
+from lab.builders import RecordBytes
 
 NAMES: Final = (
     "esc\x1b[2J\x1b]0;owned\x07",

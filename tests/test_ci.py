@@ -14,8 +14,8 @@ from typing import Final
 
 import pytest
 
+from lab.monitor_process import until
 from tests import left_out
-from tests.integration.monitor_process import until
 
 ROOT: Final = left_out.ROOT
 TOOLS: Final = ("bash", "cat", "chmod", "cut", "dirname", "grep", "mv", "paste", "rm", "sh", "sleep", "sort", "touch")

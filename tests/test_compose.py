@@ -19,12 +19,12 @@ from confluent_kafka.admin import AdminClient
 from dashboards.alert import SEVERITIES
 from dashboards.alerts import ALERTS
 from dashboards.build import GENERATED, RULES
+from lab.monitor_process import until
 from streaming.config import loading
 from streaming.demo.embedded_broker import DEFAULT_JARS_DIR, EmbeddedBroker
 from streaming.web.routes import Pages
 from tests.command_lines import refused
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
-from tests.integration.monitor_process import until
 from tests.left_out import needs, needs_kafka_jars
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -1,29 +1,13 @@
 """The tables in docs/ that are made from code: current, and refused where something stands behind nothing."""
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-from typing import Final
-
 import pytest
 
 from coordinator_model.state.events import INFO, SEVERITIES
 from tests import alarm_cases
-
-SCRIPT: Final = Path(__file__).parents[1] / "docs" / "build_tables.py"
-
-
-@pytest.fixture(scope="module")
-def tables() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_tables", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests import doc_tables as tables
 
 
-def test_tables_are_current(tables: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_current(capsys: pytest.CaptureFixture[str]) -> None:
     """Else the command that makes them is named."""
     assert (0, "") == (tables.main(["--check"]), capsys.readouterr().err)
 
@@ -36,9 +20,7 @@ def test_every_alarm_has_tests_of_both_kinds() -> None:
     assert all(cases.reported and cases.silent for cases in alarm_cases.CASES.values())
 
 
-def test_alarm_that_no_test_holds_is_named(
-    tables: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_alarm_that_no_test_holds_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A new kind of alarm is not documented before it is tested."""
     held = {kind: cases for kind, cases in alarm_cases.CASES.items() if kind != "stale_claim"}
     monkeypatch.setattr(tables, "CASES", held)
@@ -47,7 +29,7 @@ def test_alarm_that_no_test_holds_is_named(
     assert "error: tests/alarm_cases.py: found no tests of stale_claim\n" == capsys.readouterr().err
 
 
-def test_test_that_is_not_there_is_named(tables: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_test_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was renamed leaves its alarm without it."""
     monkeypatch.setattr(tables, "ANY_ALARM", ("replica.renamed",))
 

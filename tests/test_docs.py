@@ -143,7 +143,7 @@ def test_every_decision_is_in_its_index() -> None:
     assert sorted(path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")) == [file for _, file in listed]
 
 
-@pytest.mark.parametrize("folder", ["coordinator_model", "streaming", "dashboards", "tests", "bench", "docs"])
+@pytest.mark.parametrize("folder", ["coordinator_model", "streaming", "dashboards", "lab", "tests", "bench", "docs"])
 def test_citations_lead_somewhere(folder: str) -> None:
     """Code that cites the log's page names a section of it, and a decision by the number of one there is."""
     headings = set(re.findall(r"^#+ (.+)$", TEXTS["docs/coordinator-log.md"], re.MULTILINE))

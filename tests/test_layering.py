@@ -19,6 +19,8 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("coordinator_model", "streaming", "dashboards")
+FOR_WORK: Final = ("bench", "docs", "lab", "release", "supply")
+"""Folders that only work on the code needs, besides `tests`."""
 TOP: Final = ""
 """The room of the modules that stand directly in a package."""
 
@@ -111,9 +113,9 @@ IMPORTERS_OF_DASHBOARDS: Final = frozenset({"streaming.cli.dashboards"})
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module of ours by its dotted name."""
+    """Every module of ours by its dotted name, but for tests."""
     found = {}
-    for package in PACKAGES:
+    for package in (*PACKAGES, *FOR_WORK):
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
@@ -292,14 +294,28 @@ def test_dashboards_read_the_catalogue_only() -> None:
     assert {} == breaking(under("dashboards"), ours)
 
 
-def test_nobody_imports_dashboards_tests_or_the_benchmark() -> None:
+def test_nobody_imports_dashboards_or_what_is_for_work() -> None:
     """They are looked at and run, not used; the command that builds dashboards is their one door."""
 
     def used(module: str) -> set[str]:
-        found = {library(name) for name in imports(module)} & {"bench", "dashboards", "tests"}
+        found = {library(name) for name in imports(module)} & {"dashboards", "tests", *FOR_WORK}
         return set() if module in IMPORTERS_OF_DASHBOARDS else found
 
     assert {} == breaking([*under("streaming"), *under("coordinator_model")], used)
+
+
+def test_tests_are_imported_by_tests_alone() -> None:
+    """What benchmarks and scripts share with them stands in `lab`."""
+    assert {} == breaking(modules(), lambda module: {name for name in imports(module) if library(name) == "tests"})
+
+
+def test_the_lab_knows_the_product_alone() -> None:
+    """What it offers is for tests of any kind, so it knows none, and no benchmark."""
+
+    def of_others(module: str) -> set[str]:
+        return {library(name) for name in imports(module)} & {"dashboards", *FOR_WORK} - {"lab"}
+
+    assert {} == breaking(under("lab"), of_others)
 
 
 def test_a_board_is_changed_by_its_methods_alone() -> None:

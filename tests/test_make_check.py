@@ -21,6 +21,7 @@ COPIED: Final = (
     "coordinator_model",
     "dashboards",
     "docs",
+    "lab",
     "streaming",
     "tests",
     "pyproject.toml",

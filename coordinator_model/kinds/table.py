@@ -1,7 +1,7 @@
 """Every kind of event, and of alarm: one row says what is to be known of it, and all else is derived from the row.
 
     derived                                                           by
-    severity and meaning of its events, `docs/events.md`              `state/events.py`, `docs/build_tables.py`
+    severity and meaning of its events, `docs/events.md`              `state/events.py`, `tests/doc_tables.py`
     what is said when it opens and when it is over                    `sentence`
     whether a group is at rest                                        `figures/table.py`
     why it needs a look, on page and in the terminal                  `streaming/board/attention.py`

@@ -12,9 +12,9 @@ from coordinator_model.figures import stored
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
+from lab import builders
 from streaming.query.row_codec import packed_output
 from streaming.query.schemas import OutputRow
-from tests import builders
 
 PLAN: Final = Plan.of(40, rounds=2)
 SHARES: Final = 2

@@ -14,9 +14,9 @@ from bench.committer import Committer
 from bench.figures import Outcome
 from bench.peer_programs import PEERS, Peer, free_port
 from bench.stage import Stage
+from lab.monitor_process import until
 from streaming.base.errors import UsageError
 from streaming.demo.embedded_broker import DEFAULT_JARS_DIR, HOST
-from tests.integration.monitor_process import until
 
 BY_NAME = {peer.name: peer for peer in PEERS}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.process_tree import Meter, ProcessTree, Ticks, ticks_between
-from tests.integration.monitor_process import until
+from lab.monitor_process import until
 
 BEFORE = {1: Ticks(0, 100, 40), 2: Ticks(1, 700, 5), 3: Ticks(2, 300, 0)}
 """A process, its child, and that one's."""

@@ -13,7 +13,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
 from coordinator_model.views import group_view
-from tests import builders
+from lab import builders
 
 PLAN = Plan(
     classic_groups=3, consumer_groups=3, simple_groups=2, wide_groups=1, wide_partitions=130, topics=2, rounds=3

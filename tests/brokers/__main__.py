@@ -3,7 +3,7 @@
     python -m tests.brokers [--which RELEASE[,RELEASE…]] [--only-upgrades]
 
 Keeps a recording of each (`tests/recordings/moments`), and writes what came of it into `results.json`, of which
-`python docs/build_tables.py` makes a table. Ends with status 1 where anything differs. A release whose jars or Java
+`python -m tests.doc_tables` makes a table. Ends with status 1 where anything differs. A release whose jars or Java
 cannot be had is skipped by name, and counted.
 """
 
@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
 
+from lab.monitor_process import MonitorProcess, until
 from streaming.base.errors import CannotTellError
 from tests.brokers import moments as recordings
 from tests.brokers import results
@@ -31,7 +32,6 @@ from tests.brokers.releases import BY_NAME, Release
 from tests.brokers.results import Result
 from tests.brokers.story import Expected, Story
 from tests.brokers.upgrades import asked, attempts, codes
-from tests.integration.monitor_process import MonitorProcess, until
 
 _MOMENT_SECONDS: Final = 180.0
 """How long a moment may take to come, on a busy machine."""

@@ -1,4 +1,4 @@
-"""The table of docs/brokers.md, from what `make brokers` found (`docs/build_tables.py`)."""
+"""The table of docs/brokers.md, from what `make brokers` found (`tests/doc_tables.py`)."""
 
 import re
 from collections import defaultdict

@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from typer.testing import CliRunner
 
+from lab.monitor_process import MonitorProcess, until
 from streaming.__main__ import app
 from streaming.demo.verifiable_consumer import Protocol
 from tests.brokers.members import Member, librdkafka, of_release
 from tests.brokers.releases import Release
 from tests.brokers.story import TOPIC
-from tests.integration.monitor_process import MonitorProcess, until
 
 _JOIN_SECONDS: Final = 150.0
 _TRY_SECONDS: Final = 60.0

@@ -21,11 +21,11 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
+from lab.monitor_process import until
 from tests.chaos.deeds import TO_BROKERS, TO_OTHERS, Doing
 from tests.chaos.kafka_answers import Groups, differences, of_kafka, of_monitor
 from tests.chaos.sampler import Sampler
 from tests.chaos.scene import OFFSETS, Scene, say, set_up
-from tests.integration.monitor_process import until
 
 FAULTS_SECONDS: Final = 45.0
 CLIENTS_SECONDS: Final = 30.0

@@ -10,9 +10,9 @@ from typing import Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from lab.monitor_process import until
 from tests.chaos.scene import COMMITTED, MAY_BE_LOST, OFFSETS_HELD_BY, TOPICS, Scene, say
 from tests.faults.processes_of import stopped
-from tests.integration.monitor_process import until
 
 Deed = Callable[[Scene, Random], None]
 SHOWN_SECONDS: Final = 90.0

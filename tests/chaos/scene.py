@@ -16,6 +16,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from lab.monitor_process import MonitorProcess, until
 from streaming.checkpoint.identity import REBUILD
 from tests.chaos.apart import Apart
 from tests.chaos.clients import (
@@ -32,7 +33,6 @@ from tests.chaos.clients import (
 )
 from tests.faults.leaders import Leaders
 from tests.faults.three_brokers import ThreeBrokers, _Node
-from tests.integration.monitor_process import MonitorProcess, until
 
 OFFSETS: Final = "__consumer_offsets"
 TOPICS: Final = ("orders", "payments", "visits")

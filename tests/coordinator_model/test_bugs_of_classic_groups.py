@@ -7,7 +7,7 @@ from typing import Any
 
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import Cluster
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     group_metadata,
     member,

@@ -5,7 +5,7 @@ What a bug does to a group is from its issue; the histories are drawn up after i
 
 from coordinator_model.clocked import stuck
 from coordinator_model.rules import rebalances
-from tests.builders import (
+from lab.builders import (
     group_metadata,
     group_metadata_tombstone,
     member,
@@ -13,7 +13,7 @@ from tests.builders import (
     offset_commit_tombstone,
     topic_id,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_join,
     consumer_leave,
     consumer_moves,

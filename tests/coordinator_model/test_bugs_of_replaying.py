@@ -6,7 +6,7 @@ What a bug does to a group is from its issue; the histories are drawn up after i
 import pytest
 
 from coordinator_model.replica import Replica
-from tests.builders import (
+from lab.builders import (
     consumer_group_current_assignment,
     consumer_group_current_assignment_tombstone,
     consumer_group_epoch,
@@ -21,7 +21,7 @@ from tests.builders import (
     member,
     offset_commit,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_join,
     consumer_moves,
     converted_to_classic,

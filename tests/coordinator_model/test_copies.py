@@ -17,8 +17,8 @@ from coordinator_model.recording_clock import Looks
 from coordinator_model.state.events import Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
-from tests.builders import group_metadata, group_metadata_tombstone, member, offset_commit, offset_commit_tombstone
-from tests.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, consumer_leave
+from lab.builders import group_metadata, group_metadata_tombstone, member, offset_commit, offset_commit_tombstone
+from lab.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, consumer_leave
 from tests.histories import TOPIC_NAMES, LogRecord, Moment, at
 
 GROUP: Final = "orders"

@@ -19,9 +19,9 @@ from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import ClassicGroup, ClassicMember, Membership, ModernGroup, ModernMember
+from lab import builders
+from lab.builders import RecordBytes
 from streaming.recording.file_format import Header, RecordedRecord, open_new_recording
-from tests import builders
-from tests.builders import RecordBytes
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
 from tests.histories import PARTITION, History, LogRecord, at, history, recording
 from tests.kafka_replay import comparison

@@ -8,7 +8,7 @@ import pytest
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Position
-from tests.builders import group_metadata, group_metadata_tombstone, legacy_offset_commit, member, offset_commit
+from lab.builders import group_metadata, group_metadata_tombstone, legacy_offset_commit, member, offset_commit
 from tests.histories import PARTITION, Reported, at, history
 from tests.side_by_side import VICTIM, Scene, lawful, log_of
 from tests.simulator import faults

@@ -13,14 +13,14 @@ from coordinator_model.replica import HANDLERS, OFFSET_TYPES, Counters, Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.state.snapshot import dump_group, load_group
 from coordinator_model.views.group_view import group_view
-from tests.builders import (
+from lab.builders import (
     consumer_group_member_subscription,
     group_metadata,
     member,
     new_group_metadata,
     offset_commit,
 )
-from tests.coordinator_events import consumer_join, consumer_leave, converted_to_consumer
+from lab.coordinator_events import consumer_join, consumer_leave, converted_to_consumer
 from tests.histories import History, Reported, at, history, recorded
 from tests.history_strategies import nonsense
 

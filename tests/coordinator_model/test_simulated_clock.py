@@ -16,7 +16,7 @@ from coordinator_model.recording_clock import Looks
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, SEVERITIES, Event
 from coordinator_model.state.findings import Position
-from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata
+from lab.builders import REBALANCE_TIMEOUT_MS, group_metadata
 from tests.coordinator_model.clocked.test_unassigned_partitions import Topic, topics
 from tests.coordinator_model.test_family_unsettled import FEW, flap
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of

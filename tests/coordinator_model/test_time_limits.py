@@ -15,7 +15,7 @@ from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.clocked.unassigned_partitions import Unassigned
 from coordinator_model.state.events import WARNING, Event
 from coordinator_model.state.group_state import GroupState
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     consumer_group_current_assignment,
     consumer_group_epoch,
@@ -30,7 +30,7 @@ from tests.builders import (
     streams_group_member,
     streams_group_target_assignment_epoch,
 )
-from tests.coordinator_events import speaks_classic
+from lab.coordinator_events import speaks_classic
 from tests.histories import Moment, at, history
 from tests.moments import overdue, suspicion
 

@@ -9,7 +9,7 @@ from coordinator_model.recording_clock import Looks
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import Event
 from coordinator_model.topic_growth import appeared_ms
-from tests.builders import (
+from lab.builders import (
     REBALANCE_TIMEOUT_MS,
     Partitions,
     consumer_group_current_assignment,
@@ -23,7 +23,7 @@ from tests.builders import (
     offset_commit,
     topic_id,
 )
-from tests.coordinator_events import retarget
+from lab.coordinator_events import retarget
 from tests.histories import TOPIC_NAMES, History, Moment, at, history
 
 LASTING_MS = METADATA_MAX_AGE_MS + REBALANCE_TIMEOUT_MS + 60_000

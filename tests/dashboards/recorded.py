@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from lab import builders
 from streaming.base.output_status import SinkState
 from streaming.board.board import Board
 from streaming.config.sections import HttpSection
@@ -14,7 +15,6 @@ from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.metrics.exporter import Exporter
 from streaming.recording.file_format import open_recording
 from streaming.web.server import Server
-from tests import builders
 from tests.dashboards.prometheus_tools import answer, running_prometheus
 from tests.streaming.board_rows import Shard
 

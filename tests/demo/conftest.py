@@ -13,10 +13,10 @@ from typing import Final
 
 import pytest
 
+from lab.monitor_process import ROOT, CommandProcess, until
 from tests.dashboards.prometheus_tools import answer, running_prometheus
 from tests.demo.followed import arguments, commands, write_files
 from tests.demo.queries import Asked, ask, scraping
-from tests.integration.monitor_process import ROOT, CommandProcess, until
 from tests.page.conftest import browser, open_page
 
 __all__ = ["browser", "open_page"]

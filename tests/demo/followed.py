@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
-from tests.integration.monitor_process import ROOT, CommandProcess, until
+from lab.monitor_process import ROOT, CommandProcess, until
 
 PAGE: Final = ROOT / "docs" / "migrating-many-groups.md"
 PROGRAM: Final = "group-monitor"

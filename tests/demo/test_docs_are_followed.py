@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
+from lab.monitor_process import until
 from tests.demo.conftest import UP_SECONDS, Demo
 from tests.demo.followed import Ran, begun, commands, run, run_until, without
-from tests.integration.monitor_process import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -3,7 +3,7 @@
     python -m tests.faults [--rounds N] [--which NAME[,NAME…]]
 
 Ends with status 1 where anything was lost, reported twice or shown otherwise. The page is made of what was noted:
-`python docs/build_tables.py`.
+`python -m tests.doc_tables`.
 """
 
 import argparse

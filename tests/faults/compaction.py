@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from tests import builders
+from lab import builders
+from lab.monitor_process import until
 from tests.faults.coordinator_log import PARTITIONS, Events, Log, Write, hash_of
-from tests.integration.monitor_process import until
 
 EAGER_CLEANER: Final = {"log.cleaner.backoff.ms": "300", "log.cleaner.min.cleanable.ratio": "0.01"}
 """Of the broker; topics that are not compacted do not notice."""

@@ -23,11 +23,11 @@ from coordinator_model.state.events import event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.views.group_view import group_view
+from lab import builders
+from lab.monitor_process import until
 from streaming.config.kafka_sections import KafkaSection
 from streaming.recording.file_format import RecordedRecord, open_recording
 from streaming.recording.recorder import LogRecorder
-from tests import builders
-from tests.integration.monitor_process import until
 
 TOPIC: Final = "coordinator-log"
 PARTITIONS: Final = 4

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
+from lab.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 from streaming.checkpoint import resume_file
 from tests.faults import victim
 from tests.faults.coordinator_log import Log
 from tests.faults.reported import WHOLLY, Comparison, Difference, Reported, reported_in, shown
-from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 
 PATIENCE_SECONDS: Final = 4 * READY_SECONDS
 """For what waits for a whole start: a machine that does much else takes minutes."""

@@ -10,7 +10,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from coordinator_model.state.shards import offsets_partition
-from tests import builders
+from lab import builders
+from lab.monitor_process import MonitorProcess, until
 from tests.faults.answers import too_good
 from tests.faults.coordinator_log import PARTITIONS, Write
 from tests.faults.disturbed import PATIENCE_SECONDS, Disturbed
@@ -18,7 +19,6 @@ from tests.faults.leaders import Leaders
 from tests.faults.reported import Cut, Reported, after_cuts
 from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.trial import Trial
-from tests.integration.monitor_process import MonitorProcess, until
 
 VISIBLE_SECONDS: Final = 5.0
 """From a leader's move to a new commit on the page."""

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from tests.integration.monitor_process import until
+from lab.monitor_process import until
 
 NONE: Final = -1
 """In place of a broker id, where there is no leader."""

@@ -4,14 +4,14 @@ import time
 from typing import Final
 
 from coordinator_model.state.events import INFO
-from tests import builders
-from tests.coordinator_events import consumer_join, consumer_moves
+from lab import builders
+from lab.coordinator_events import consumer_join, consumer_moves
+from lab.monitor_process import until
 from tests.faults.compaction import clean_away, write_on_until
 from tests.faults.coordinator_log import Events, Write, hash_of
 from tests.faults.processes_of import stopped
 from tests.faults.reported import WITH_GAPS
 from tests.faults.trial import Trial
-from tests.integration.monitor_process import until
 
 CLEANED: Final = {
     "cleanup.policy": "compact",

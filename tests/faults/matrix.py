@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from typing import Final
 from urllib.parse import urlsplit
 
+from lab.monitor_process import until
 from streaming.checkpoint.identity import IDENTITY_FILE, REBUILD, STATE_LAYOUT
 from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults import damage, victim
@@ -49,7 +50,6 @@ from tests.faults.reported import FROM_FORMER
 from tests.faults.sink_faults import history_disk_away, sink_brokers_away
 from tests.faults.three_brokers import ThreeBrokers
 from tests.faults.trial import Fault, Trial
-from tests.integration.monitor_process import until
 
 OUTAGE_SECONDS: Final = 75.0
 

@@ -1,4 +1,4 @@
-"""The tables of docs/faults.md, from the matrix of faults and what `make faults` found (`docs/build_tables.py`)."""
+"""The tables of docs/faults.md, from the matrix of faults and what `make faults` found (`tests/doc_tables.py`)."""
 
 import re
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.integration.monitor_process import MonitorProcess, marked_processes, until
+from lab.monitor_process import MonitorProcess, marked_processes, until
 
 DAEMON = "streaming.spark.worker_daemon"
 

@@ -11,8 +11,8 @@ from coordinator_model.figures import stored
 from coordinator_model.state.events import INFO
 from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.state.snapshot import load_offsets
+from lab.monitor_process import MonitorProcess
 from tests.faults.coordinator_log import Answer
-from tests.integration.monitor_process import MonitorProcess
 
 ASKED_FOR = frozenset({"session_timeout_ms"})
 """Shown of members that are away, and asked of brokers: not in the log, and there as soon as they have answered."""

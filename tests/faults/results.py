@@ -1,4 +1,4 @@
-"""What `make faults` found, and the page that is made of it (`docs/build_tables.py`).
+"""What `make faults` found, and the page that is made of it (`tests/doc_tables.py`).
 
 `results.json` holds a row for each fault: what was done, how often, and what of that was lost, reported twice or shown
 otherwise than by a monitor that nothing disturbed. A run replaces the rows of the faults that it ran. With

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
+from lab.monitor_process import until
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
@@ -22,7 +23,6 @@ from streaming.sinks.kafka_sinks import EVENTS_SINK
 from tests.faults.disk import SmallDisk
 from tests.faults.reported import reported_in
 from tests.faults.trial import Trial
-from tests.integration.monitor_process import until
 
 TOPIC: Final = "events"
 BEHIND_SECONDS: Final = 15.0

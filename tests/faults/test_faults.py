@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from lab.monitor_process import contents, until
 from streaming.checkpoint.identity import REBUILD
 from tests.faults import damage, results
 from tests.faults.coordinator_log import Log, Writing, story
@@ -21,7 +22,6 @@ from tests.faults.processes_of import kill_workers
 from tests.faults.reported import REBUILT, Difference, Reported, reported_in
 from tests.faults.results import Result
 from tests.faults.trial import row
-from tests.integration.monitor_process import contents, until
 from tests.left_out import SMALL_DISK, needs_kafka_jars
 
 pytestmark = [

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests import builders
+from lab import builders
 from tests.faults import compaction, results
 from tests.faults.coordinator_log import Events, Log, Write
 from tests.faults.disturbed import Disturbed

@@ -14,12 +14,12 @@ from typing import Final
 
 import pytest
 
+from lab.monitor_process import READY_SECONDS, MonitorProcess, until
 from streaming.checkpoint.identity import IDENTITY_FILE
 from streaming.checkpoint.location import CHECKPOINT
 from streaming.checkpoint.resume_file import RESUME_FILE
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
-from tests.integration.monitor_process import READY_SECONDS, MonitorProcess, until
 from tests.integration.test_checkpoint_places import SMALL, Shown, commit, shown
 from tests.left_out import asked_for
 

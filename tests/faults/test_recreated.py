@@ -16,10 +16,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from coordinator_model.lag import BEYOND_END
+from lab.monitor_process import MonitorProcess, until
 from streaming.demo.verifiable_consumer import create_topics
 from tests.faults import results
 from tests.faults.results import Result
-from tests.integration.monitor_process import MonitorProcess, until
 from tests.left_out import asked_for, needs_kafka_jars
 
 pytestmark = [

@@ -8,10 +8,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
+from lab.monitor_process import until
 from streaming.demo import child_processes, embedded_broker
 from streaming.demo.embedded_broker import HOST, EmbeddedBroker
 from streaming.spark import java
-from tests.integration.monitor_process import until
 
 REPLICATED: Final = {
     "offsets.topic.replication.factor": "3",

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.monitor_process import MonitorProcess
 from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults.coordinator_log import Events, Log, Writing, story
 from tests.faults.disturbed import Disturbed
 from tests.faults.reported import REBUILT, WHOLLY, Comparison, Difference, Reported, reported_in
 from tests.faults.results import Result
 from tests.faults.three_brokers import ThreeBrokers
-from tests.integration.monitor_process import MonitorProcess
 
 PER_SECOND = 10.0
 

@@ -32,11 +32,11 @@ from coordinator_model.records.upstream_json import record_json
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.state.snapshot import dump_group, dump_offsets, load_group, load_offsets
+from lab.builders import group_metadata, offset_commit
 from streaming.base.errors import UsageError
 from streaming.query.commit_compaction import commits_represented
 from streaming.query.row_codec import LOG_LAYOUT, LogRow, packed, unpacked
 from streaming.recording.file_format import RecordingReader
-from tests.builders import group_metadata, offset_commit
 from tests.histories import History, LogRecord
 
 NULL: Final = 0xFFFF

@@ -19,6 +19,14 @@ from unittest import mock
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from lab.monitor_process import (
+    CommandProcess,
+    MonitorProcess,
+    OneOfSeveral,
+    configuration,
+    parse_metrics,
+    until,
+)
 from streaming.config.kafka_sections import KafkaSection
 from streaming.config.loading import load
 from streaming.demo import child_processes, embedded_broker
@@ -32,14 +40,6 @@ from streaming.sinks.topic_setup import sink_findings
 from tests.faults.coordinator_log import PARTITIONS, Answer, replayed
 from tests.faults.reported import shown
 from tests.integration.in_process_member import InProcessMember
-from tests.integration.monitor_process import (
-    CommandProcess,
-    MonitorProcess,
-    OneOfSeveral,
-    configuration,
-    parse_metrics,
-    until,
-)
 
 EVENTS, GROUPS = "monitor-events", "monitor-groups"
 SINK: Final = f"kafka_sink: {{events_topic: {EVENTS}, groups_topic: {GROUPS}, groups_interval_ms: 300}}\n"

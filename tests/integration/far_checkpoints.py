@@ -15,11 +15,11 @@ from urllib.request import Request, urlopen
 
 import pyspark
 
+from lab.monitor_process import until
 from streaming.base.places import CACHE
 from streaming.demo import child_processes
 from streaming.demo.embedded_broker import HOST
 from streaming.spark.java import find_java
-from tests.integration.monitor_process import until
 
 SPARK_JARS: Final = Path(pyspark.__file__).parent / "jars"
 _OF_SPARK: Final = ("hadoop-client-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "jcl-over-slf4j-*.jar", "commons-*.jar")

@@ -6,9 +6,9 @@ from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
+from lab.monitor_process import CommandProcess, MonitorProcess
 from streaming.demo.embedded_broker import EmbeddedBroker, _free_ports
 from streaming.kafka.permissions import Permission
-from tests.integration.monitor_process import CommandProcess, MonitorProcess
 from tests.integration.secured_broker import _binding
 
 SECURITY: Final = (

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from lab.monitor_process import MonitorProcess
 from tests.group_tool import GroupTool
-from tests.integration.monitor_process import MonitorProcess
 
 AGREE_SECONDS: Final = 30.0
 """How long the monitor may take to show what the tool says: a micro-batch, and a sample of the log ends."""

@@ -13,9 +13,9 @@ from urllib.request import urlopen
 
 import pyspark
 
+from lab.monitor_process import MARK, marked_processes, until
 from streaming.demo import child_processes
 from streaming.demo.embedded_broker import HOST
-from tests.integration.monitor_process import MARK, marked_processes, until
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 _DEPLOY: Final = "org.apache.spark.deploy"

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
+from lab.monitor_process import ROOT, CommandProcess, configuration, contents, until
 from streaming.demo.embedded_broker import HOST, EmbeddedBroker
-from tests.integration.monitor_process import ROOT, CommandProcess, configuration, contents, until
 
 pytestmark = pytest.mark.broker
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from lab.monitor_process import MonitorProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
-from tests.integration.monitor_process import MonitorProcess, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -22,11 +22,11 @@ from confluent_kafka.cimpl import NewTopic
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
+from lab.builders import NOW_MS, RecordBytes, offset_commit
+from lab.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
-from tests.builders import NOW_MS, RecordBytes, offset_commit
 from tests.histories import recorded
 from tests.integration.far_checkpoints import FAR
-from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
 from tests.integration.standalone import SPARK_HOME, StandaloneCluster
 from tests.left_out import asked_for
 from tests.test_docs import commands

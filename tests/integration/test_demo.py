@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from coordinator_model.state.events import SEVERITIES
+from lab.monitor_process import END_SECONDS, READY_SECONDS, CommandProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.scenario import GROUPS, ROLLED_GROUP
-from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, CommandProcess, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 

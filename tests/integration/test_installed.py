@@ -12,9 +12,9 @@ from typing import Final
 
 import pytest
 
+from lab.monitor_process import END_SECONDS, READY_SECONDS, ROOT, MonitorProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
-from tests.integration.monitor_process import END_SECONDS, READY_SECONDS, ROOT, MonitorProcess, until
 from tests.left_out import asked_for
 from tests.soak.commits import GROUPS, PARTITIONS, TOPIC, Load
 from tests.test_docs import commands

@@ -16,13 +16,13 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from lab.monitor_process import READY_SECONDS, MonitorProcess, parse_metrics, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import Protocol, VerifiableConsumer, create_topics
 from streaming.metrics.catalogue import CATALOGUE
 from tests.group_tool import GroupTool
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.kafka_truth import Described, agreement
-from tests.integration.monitor_process import READY_SECONDS, MonitorProcess, parse_metrics, until
 from tests.streaming.otlp.collector import Collector, plain
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]

@@ -30,7 +30,7 @@ from coordinator_model.records.serde import Record, UndecodableRecord, UnknownRe
 from coordinator_model.records.streams_group import AssignedTaskIds
 from coordinator_model.records.upstream_json import camel_case, record_json, struct_json
 from coordinator_model.wire.schema import field_specs
-from tests import builders
+from lab import builders
 from tests.golden_records import GOLDEN_RECORDS, GoldenRecord, recorded
 from tests.kafka_oracle import KafkaOracle, Refused, kafka_oracle
 from tests.left_out import needs_kafka_jars

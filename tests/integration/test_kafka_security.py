@@ -16,6 +16,7 @@ from cloudevents.core.formats.json import JSONFormat
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from lab.monitor_process import until
 from streaming.board.board import Board
 from streaming.config.loading import Config, load
 from streaming.end_offsets.store import EndOffsets
@@ -32,7 +33,6 @@ from streaming.sinks import kafka_sinks
 from streaming.sinks.cloud_events import EventsFormat
 from streaming.sinks.queue import Spooled
 from streaming.sinks.topic_setup import sink_findings
-from tests.integration.monitor_process import until
 from tests.integration.secured_broker import (
     AWS_ENVIRONMENT,
     AWS_SECRET,

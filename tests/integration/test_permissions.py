@@ -16,13 +16,13 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from lab.monitor_process import CommandProcess, MonitorProcess, until
 from streaming.demo.embedded_broker import DEFAULT_JARS_DIR
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC
 from streaming.sinks.kafka_sinks import EVENTS_SINK, GROUPS_SINK
 from streaming.spark import java
 from tests.integration.guarded_broker import SECRET, SECURITY, Started, guarded_broker
-from tests.integration.monitor_process import CommandProcess, MonitorProcess, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400)]
 

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from lab.monitor_process import until
 from streaming.config.loading import load
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.kafka import permissions
@@ -23,7 +24,6 @@ from streaming.polling.client import REFUSALS
 from streaming.polling.missing import GROUP_REFUSED, TOPIC_REFUSED
 from tests.integration.guarded_broker import SECURITY, Started, allow, guarded_broker
 from tests.integration.in_process_member import InProcessMember
-from tests.integration.monitor_process import until
 from tests.integration.streams_member import SUBTOPOLOGY, StreamsMember
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(200)]

@@ -24,6 +24,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.state.shards import offsets_partition
 from coordinator_model.views.group_view import group_view
+from lab.monitor_process import until
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.config.loading import Config, load
@@ -38,7 +39,6 @@ from streaming.kafka.preflight import DESCRIBE_GROUPS, broker_findings, prefligh
 from streaming.recording.file_format import RecordedRecord, RecordingReader, open_recording
 from streaming.watchers.hang_sampler import Answer, KafkaGroupsClient
 from tests.group_tool import GroupTool
-from tests.integration.monitor_process import until
 from tests.kafka_oracle import KAFKA_JARS
 from tests.left_out import needs_kafka_jars
 

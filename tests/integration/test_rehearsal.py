@@ -18,6 +18,7 @@ from coordinator_model.gates.verdict import NOTE, STOP, BrokerSettings, Cluster
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.roll_cost import cost_view
+from lab.builders import assignment, subscription
 from streaming.__main__ import main
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
@@ -29,7 +30,6 @@ from streaming.rehearsal.follow import Follower
 from streaming.rehearsal.roll import Ending, RollOptions
 from streaming.rehearsal.run import OFFSETS_PARTITIONS, RESTARTS, compared, rehearse_on
 from streaming.rehearsal.shape import MemberShape, Shape, distinct, renamed
-from tests.builders import assignment, subscription
 from tests.left_out import asked_for
 
 pytestmark = pytest.mark.broker

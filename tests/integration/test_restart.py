@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
+from lab.monitor_process import END_SECONDS, MonitorProcess, contents, until
 from streaming.base.threads import Repeating
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo import embedded_broker
@@ -32,7 +33,6 @@ from streaming.recording.recorder import LogRecorder
 from tests.group_tool import GroupTool
 from tests.integration.in_process_member import InProcessMember
 from tests.integration.kafka_truth import Described, agreement
-from tests.integration.monitor_process import END_SECONDS, MonitorProcess, contents, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -17,8 +17,8 @@ from typing import Final
 
 import pytest
 
+from lab.monitor_process import CommandProcess, MonitorProcess, marked_processes, until
 from streaming.demo.embedded_broker import EmbeddedBroker
-from tests.integration.monitor_process import CommandProcess, MonitorProcess, marked_processes, until
 from tests.integration.test_permissions import somebody_s_group
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]

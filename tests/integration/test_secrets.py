@@ -15,9 +15,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from lab.monitor_process import CommandProcess, MonitorProcess, marked_processes, until
 from streaming.demo.embedded_broker import _free_ports
 from streaming.kafka.permissions import PERMISSIONS, READ_LOG
-from tests.integration.monitor_process import CommandProcess, MonitorProcess, marked_processes, until
 from tests.integration.secured_broker import CLIENT_SECRET, SecuredBroker
 from tests.integration.test_permissions import GROUP, somebody_s_group
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 import jsonschema
 import pytest
 
+from lab.monitor_process import ROOT
 from tests.integration.east_and_west import CLASSIC, CONSUMER, DOOMED, EVENTS, GROUPS, SIMPLE, UNSEEN, Reported
-from tests.integration.monitor_process import ROOT
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

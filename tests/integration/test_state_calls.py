@@ -19,6 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from bench import log
 from coordinator_model.state.snapshot import load_group, load_offsets
+from lab.monitor_process import until
 from streaming.base import gc_tuning
 from streaming.checkpoint.files import CheckpointFiles, HadoopFiles, LocalFiles
 from streaming.checkpoint.identity import IDENTITY_FILE, STATE_LAYOUT, Identity
@@ -36,7 +37,6 @@ from streaming.spark import cds_archive, jvm_lifecycle, launch_environment, plan
 from streaming.spark.worker_daemon import SeldomCollector
 from tests.faults.damage import left_by_former_release
 from tests.faults.processes_of import DAEMON
-from tests.integration.monitor_process import until
 from tests.left_out import MAPS, needs_classes
 from tests.streaming.shard import log_rows
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
+from lab.monitor_process import END_SECONDS, MonitorProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
-from tests.integration.monitor_process import END_SECONDS, MonitorProcess, until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(300)]
 

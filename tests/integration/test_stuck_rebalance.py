@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Producer
 
+from lab.monitor_process import MonitorProcess, until
 from streaming.board.board import Board
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
@@ -21,7 +22,6 @@ from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
 from streaming.watchers.lag_sampler import LagSampler
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.integration.in_process_member import InProcessMember
-from tests.integration.monitor_process import MonitorProcess, until
 from tests.integration.raw_member import RawMember
 from tests.left_out import needs_kafka_jars
 from tests.streaming.board_rows import Shard

@@ -18,6 +18,7 @@ from confluent_kafka.admin._resource import ResourceType
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
+from lab.monitor_process import until
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
@@ -31,7 +32,6 @@ from streaming.kafka.topic_reader import TopicReader
 from streaming.recording.file_format import RecordedRecord
 from streaming.recording.recorder import LogRecorder
 from tests.faults.compaction import COMPACTED, EAGER_CLEANER
-from tests.integration.monitor_process import until
 from tests.left_out import needs_kafka_jars
 
 pytestmark = [

@@ -25,6 +25,7 @@ from playwright.sync_api import expect, sync_playwright
 from dashboards.alert import rule
 from dashboards.alerts import ALERTS
 from dashboards.build import RULES, files
+from lab.monitor_process import MonitorProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import VerifiableConsumer, create_topics
 from tests.dashboards.prometheus_tools import (
@@ -37,7 +38,6 @@ from tests.dashboards.prometheus_tools import (
 from tests.dashboards.webhook import Webhook, running_webhook
 from tests.integration.doubling_member import DoublingMember
 from tests.integration.in_process_member import InProcessMember
-from tests.integration.monitor_process import MonitorProcess, until
 from tests.left_out import needs
 from tests.page.browser import CHROMIUM, Watched
 

@@ -11,6 +11,9 @@ from typing import Final, Self
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.groups import streams
 from coordinator_model.records.classic_group import MemberMetadata
+from lab import builders
+from lab import coordinator_events as happens
+from lab.builders import RecordBytes
 from streaming.base.expectations import Expectations
 from streaming.base.name_filter import Scope
 from streaming.board.board import Board
@@ -22,9 +25,6 @@ from streaming.recording.file_format import open_recording
 from streaming.watchers.lag_sampler import LagSampler
 from streaming.web.api_answers import BrokerAnswers
 from streaming.web.server import Server
-from tests import builders
-from tests import coordinator_events as happens
-from tests.builders import RecordBytes
 from tests.streaming.board_rows import Shard
 
 RECORDING: Final = Path(__file__).resolve().parents[1] / "recordings" / "scenarios.ndjson"

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 
+from lab import coordinator_events as happens
 from streaming.demo.embedded_broker import DEFAULT_JARS_DIR
-from tests import coordinator_events as happens
 from tests.page.browser import PHONE, OpenPage
 from tests.page.stage import ROLLED, STREAMS, TWICE, Stage, classic
 

@@ -4,8 +4,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from coordinator_model.groups import streams
 from coordinator_model.migration.upgrade_blockers import ASSIGNMENT_USER_DATA, BLOCKERS, MALFORMED
-from tests import builders
-from tests import coordinator_events as happens
+from lab import builders
+from lab import coordinator_events as happens
 from tests.page.browser import OpenPage
 from tests.page.stage import CONNECT, PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
 

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from lab import coordinator_events as happens
 from streaming.base.name_filter import NameFilter, Scope
-from tests import coordinator_events as happens
 from tests.page.browser import PHONE, OpenPage
 from tests.page.stage import CONNECT, PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from coordinator_model.records.classic_group import MemberMetadata
-from tests import builders
+from lab import builders
 from tests.page.browser import PHONE, OpenPage
 from tests.page.stage import HOSTILE_NAMES, Stage
 

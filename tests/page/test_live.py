@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests import builders
+from lab import builders
 from tests.page.browser import OpenPage
 from tests.page.stage import STABLE, Stage, classic
 

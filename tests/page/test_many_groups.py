@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests import builders
-from tests.builders import RecordBytes
+from lab import builders
+from lab.builders import RecordBytes
 from tests.page.browser import OpenPage
 from tests.page.stage import PARTITIONS, Stage, classic
 

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from playwright.sync_api import expect
 
+from lab import builders
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore
 from streaming.history.tables import rows
-from tests import builders
 from tests.page.browser import OpenPage
 from tests.page.stage import PARTITIONS, Stage, classic, now_ms
 from tests.streaming.history.entries import DAY_MS, event

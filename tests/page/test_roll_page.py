@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from coordinator_model.migration.upgrade_blockers import BLOCKERS, MALFORMED
+from lab import builders
+from lab import coordinator_events as happens
 from streaming.base.times import now_ms
-from tests import builders
-from tests import coordinator_events as happens
 from tests.page.browser import OpenPage
 from tests.page.stage import CONNECT, ROLLED, STABLE, STREAMS, TWICE, Stage, classic
 

@@ -1,7 +1,7 @@
 """A reference coordinator: writes the log that a Kafka broker would, and knows what the log then says.
 
 What the replica concludes is held against what this package remembers, so it shares nothing with the replica but the
-codec (through `tests.builders`). It follows docs/coordinator-log.md, "Write order", in its own words:
+codec (through `lab.builders`). It follows docs/coordinator-log.md, "Write order", in its own words:
 
     cluster       which release the broker is of (4.0 to 4.3), and which topics there are
     memory        what a coordinator holds of a group; `views`: that as a GROUP view

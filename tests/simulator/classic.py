@@ -8,8 +8,8 @@ whose generation is not the group's has lost what it owned.
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests import builders
-from tests.builders import RecordBytes
+from lab import builders
+from lab.builders import RecordBytes
 from tests.simulator.assignors import Assignment, cooperative, ranges, sticky
 from tests.simulator.cluster import Place
 from tests.simulator.memory import COOPERATIVE, Group, Member, by_topic

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from zlib import crc32
 
-from tests.builders import topic_id, topic_name
+from lab.builders import topic_id, topic_name
 
 Place: TypeAlias = tuple[str, int]
 """Topic and partition; subtopology and partition of a task."""

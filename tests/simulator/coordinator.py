@@ -7,8 +7,8 @@ millisecond per event besides, and what classic members take to join: so consume
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests import builders
-from tests.builders import RecordBytes
+from lab import builders
+from lab.builders import RecordBytes
 from tests.simulator import classic, consumer, conversions, share, streams
 from tests.simulator.cluster import Release
 from tests.simulator.memory import AWAY, Group, Member

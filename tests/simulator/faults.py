@@ -7,8 +7,8 @@ Where the fault can be mended, a second function does so as the real one would b
 from dataclasses import replace
 from typing import Any
 
-from tests import builders
-from tests.builders import RecordBytes
+from lab import builders
+from lab.builders import RecordBytes
 from tests.simulator import classic, consumer, conversions, streams
 from tests.simulator.assignors import Assignment
 from tests.simulator.cluster import Place, metadata_hash

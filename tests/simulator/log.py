@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.builders import RecordBytes
+from lab.builders import RecordBytes
 from tests.simulator.cluster import Cluster, Place
 from tests.simulator.memory import Group
 from tests.simulator.views import view

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.builders import HOST
+from lab.builders import HOST
 from tests.simulator.cluster import Cluster, Metadata, Place
 
 AWAY: Final = -2

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_model.state.offsets import ZERO_TOPIC_ID
-from tests import builders
-from tests.builders import RecordBytes
+from lab import builders
+from lab.builders import RecordBytes
 from tests.simulator import consumer, share, streams
 from tests.simulator.cluster import PARTITIONS, Place
 from tests.simulator.log import Log, Written

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.builders import RecordBytes
+from lab.builders import RecordBytes
 from tests.simulator.cluster import Place
 from tests.simulator.log import Written
 

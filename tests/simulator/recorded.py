@@ -16,8 +16,8 @@ from coordinator_model.groups.embedded_subscription import by_topic, claim_of
 from coordinator_model.records.consumer_protocol import decode_assignment
 from coordinator_model.records.record_types import RecordType as T
 from coordinator_model.records.serde import Record, decode_record
+from lab.builders import topic_id
 from streaming.recording.file_format import open_recording
-from tests.builders import topic_id
 from tests.simulator import classic, conversions, share
 from tests.simulator.cluster import Cluster, Place, Release
 from tests.simulator.coordinator import ReferenceCoordinator

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from tests import builders
-from tests.builders import RecordBytes
+from lab import builders
+from lab.builders import RecordBytes
 from tests.simulator import consumer
 from tests.simulator.assignors import shared
 from tests.simulator.cluster import metadata_hash

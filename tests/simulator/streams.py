@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Final
 
-from tests import builders
-from tests.builders import RecordBytes
+from lab import builders
+from lab.builders import RecordBytes
 from tests.simulator.assignors import sticky
 from tests.simulator.cluster import Place, metadata_hash
 from tests.simulator.consumer import answered, with_answer

@@ -12,9 +12,9 @@ from typing import Final
 
 from kafka import KafkaConsumer, TopicPartition
 
+from lab.monitor_process import MonitorProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
-from tests.integration.monitor_process import MonitorProcess, until
 from tests.soak import report
 from tests.soak.commits import PARTITIONS, TOPIC, Load
 from tests.soak.report import Counts

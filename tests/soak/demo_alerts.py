@@ -22,9 +22,9 @@ from typing import Any, Final
 from dashboards.alerts import ALERTS
 from dashboards.build import GENERATED, RULES
 from dashboards.signals import SIGNALS
+from lab.monitor_process import CommandProcess, until
 from streaming.demo.scenario import ROLLED_GROUP
 from tests.dashboards.prometheus_tools import answer, running_prometheus
-from tests.integration.monitor_process import CommandProcess, until
 
 SAMPLES: Final = Path(__file__).parent / "demo_samples.txt"
 EVERY_SECONDS: Final = 15

@@ -16,7 +16,7 @@ from typing import Any, Final
 from tests.soak.samples import MOST_GROWTH, Sample, growth
 
 FILE: Final = Path(__file__).with_name("results.json")
-BEGIN: Final = "<!-- Made by `python docs/build_tables.py` of tests/soak/results.json -->"
+BEGIN: Final = "<!-- Made by `python -m tests.doc_tables` of tests/soak/results.json -->"
 END: Final = "<!-- end -->"
 
 REPORTED: Final[dict[str, Callable[[Sample], float]]] = {

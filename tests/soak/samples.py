@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.integration.monitor_process import MonitorProcess, marked_processes, parse_metrics
+from lab.monitor_process import MonitorProcess, marked_processes, parse_metrics
 
 LATENCY: Final = "group_monitor_record_to_metric_seconds"
 BATCH: Final = "group_monitor_batch_seconds"

@@ -21,10 +21,10 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
+from lab.monitor_process import MonitorProcess
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import Protocol, create_topics
 from tests.integration.in_process_member import InProcessMember
-from tests.integration.monitor_process import MonitorProcess
 
 GROUPS: Final = 50
 TOPICS: Final = {f"topic-{number}": 6 for number in range(10)}

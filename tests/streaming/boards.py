@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from lab import builders
 from streaming.base.batch_rows import BatchRows
 from streaming.base.expectations import Expectations
 from streaming.board.board import Board
@@ -9,7 +10,6 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.metrics.exporter import Exporter
-from tests import builders
 from tests.streaming.board_rows import Shard
 
 NOW_MS = 1_700_000_100_000

@@ -4,11 +4,9 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from streaming.board.board import Board
-from streaming.end_offsets.store import EndOffsets, Topic
-from tests import builders
-from tests.builders import RecordBytes
-from tests.coordinator_events import (
+from lab import builders
+from lab.builders import RecordBytes
+from lab.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
     consumer_leave,
@@ -16,6 +14,8 @@ from tests.coordinator_events import (
     speaks_classic,
     static_goes_away,
 )
+from streaming.board.board import Board
+from streaming.end_offsets.store import EndOffsets, Topic
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC
 

@@ -6,8 +6,8 @@ from coordinator_model.clocked.finding_members import FINDINGS, involved_members
 from coordinator_model.clocked.stuck import GRACE_MS
 from coordinator_model.rules.static_members import RESTARTS, RUN_GAP_MS
 from coordinator_model.state.events import SEVERITIES
-from tests.builders import REBALANCE_TIMEOUT_MS, group_metadata, member
-from tests.coordinator_events import consumer_join, consumer_moves, static_goes_away
+from lab.builders import REBALANCE_TIMEOUT_MS, group_metadata, member
+from lab.coordinator_events import consumer_join, consumer_moves, static_goes_away
 from tests.histories import Reported, at, history
 
 ALONE = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}))

@@ -9,8 +9,8 @@ from coordinator_model.clocked.described import COMPLETING, PREPARING, Described
 from coordinator_model.clocked.hang_suspicion import FRESH_MS, RECENT_MS, SILENT_MS
 from coordinator_model.clocked.stuck import GRACE_MS
 from coordinator_model.state.group_state import GroupState
-from tests.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member, offset_commit
-from tests.coordinator_events import consumer_join
+from lab.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member, offset_commit
+from lab.coordinator_events import consumer_join
 from tests.histories import at, history
 from tests.moments import overdue, suspicion
 

@@ -11,8 +11,8 @@ from coordinator_model.migration import roll_members
 from coordinator_model.recording_clock import Looks
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import Event
-from tests.builders import RecordBytes, group_metadata, member
-from tests.coordinator_events import (
+from lab.builders import RecordBytes, group_metadata, member
+from lab.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
     consumer_leave,

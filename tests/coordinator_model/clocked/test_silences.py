@@ -13,8 +13,8 @@ from coordinator_model.clocked.stuck import GRACE_MS, STALLED_MS
 from coordinator_model.recording_clock import Looks
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, Event
-from tests.builders import REBALANCE_TIMEOUT_MS, offset_commit
-from tests.coordinator_events import consumer_join, consumer_moves, speaks_classic
+from lab.builders import REBALANCE_TIMEOUT_MS, offset_commit
+from lab.coordinator_events import consumer_join, consumer_moves, speaks_classic
 from tests.histories import PARTITION, History, Moment, at, history
 
 MINUTE_MS: Final = 60_000

@@ -12,8 +12,8 @@ from coordinator_model.rules.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
 from coordinator_model.state.events import Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
-from tests import builders
-from tests.builders import (
+from lab import builders
+from lab.builders import (
     RecordBytes,
     classic_member_metadata,
     consumer_group_current_assignment,
@@ -24,7 +24,7 @@ from tests.builders import (
     subscription,
     topic_id,
 )
-from tests.coordinator_events import consumer_join, consumer_moves, retarget, speaks_classic, throttled_consumer_join
+from lab.coordinator_events import consumer_join, consumer_moves, retarget, speaks_classic, throttled_consumer_join
 from tests.histories import Moment, at, history
 from tests.moments import overdue
 

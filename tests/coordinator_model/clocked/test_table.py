@@ -9,8 +9,8 @@ from coordinator_model.clocked import table
 from coordinator_model.clocked.moment import ClockedRule, Moment
 from coordinator_model.state.events import SEVERITIES, Event
 from coordinator_model.state.group_state import GroupState
-from tests.builders import group_metadata, member
-from tests.coordinator_events import consumer_join, speaks_classic
+from lab.builders import group_metadata, member
+from lab.coordinator_events import consumer_join, speaks_classic
 from tests.histories import Moment as LogMoment
 from tests.histories import at, history
 

@@ -17,8 +17,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.events import WARNING, Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
-from streaming.recording.file_format import open_recording
-from tests.builders import (
+from lab.builders import (
     NOW_MS,
     REBALANCE_TIMEOUT_MS,
     consumer_group_current_assignment,
@@ -32,7 +31,7 @@ from tests.builders import (
     streams_group_member,
     topic_id,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_join,
     consumer_leave,
     consumer_moves,
@@ -40,6 +39,7 @@ from tests.coordinator_events import (
     share_join,
     static_goes_away,
 )
+from streaming.recording.file_format import open_recording
 from tests.histories import PARTITION, RECORDING, History, Moment, at, history, recorded
 
 LASTING_MS: Final = METADATA_MAX_AGE_MS + REBALANCE_TIMEOUT_MS

@@ -2,7 +2,7 @@
 
 from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS
 from coordinator_model.state.events import Event
-from tests.builders import HOST, group_metadata, member
+from lab.builders import HOST, group_metadata, member
 from tests.histories import Moment, Reported, at, history
 from tests.moments import overdue
 

@@ -9,8 +9,8 @@ from coordinator_model.gates.broker_abilities import ABILITIES, recorded
 from coordinator_model.gates.plan import PlannedGroup, planned
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
+from lab.builders import group_metadata, member, new_group_metadata
 from tests.brokers_by_release import ALLOWING, broker, brokers
-from tests.builders import group_metadata, member, new_group_metadata
 from tests.histories import History, at, history
 
 CONSUMERS: Final = history(at(0, group_metadata("g", generation=1, members=[member("m", {"t": [0]})])))

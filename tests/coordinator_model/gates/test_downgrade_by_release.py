@@ -11,7 +11,7 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.downgrade import downgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
 from coordinator_model.kinds.words import percent_of
-from tests.builders import new_group_metadata
+from lab.builders import new_group_metadata
 from tests.histories import at, history
 
 CLEAN = LogScan()

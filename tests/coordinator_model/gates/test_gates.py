@@ -12,8 +12,7 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.downgrade import downgrade_gate
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
-from tests.brokers_by_release import ALLOWING, brokers
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     assignment,
     consumer_group_current_assignment,
@@ -27,8 +26,7 @@ from tests.builders import (
     streams_group_member,
     subscription,
 )
-from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
     consumer_leave,
@@ -38,6 +36,8 @@ from tests.coordinator_events import (
     share_leave,
     speaks_classic,
 )
+from tests.brokers_by_release import ALLOWING, brokers
+from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
 from tests.coordinator_model.migration.test_downgrade_check import BEFORE, NEXT_GENERATION, n_leaves
 from tests.histories import History, at, history
 

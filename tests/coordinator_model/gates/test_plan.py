@@ -16,9 +16,9 @@ from coordinator_model.gates.plan import (
     planned,
 )
 from coordinator_model.gates.verdict import BrokerSettings
-from tests.builders import group_metadata, member, offset_commit
+from lab.builders import group_metadata, member, offset_commit
+from lab.coordinator_events import consumer_join, converted_to_classic
 from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
-from tests.coordinator_events import consumer_join, converted_to_classic
 from tests.histories import at, history
 
 DAY_MS = 86_400_000

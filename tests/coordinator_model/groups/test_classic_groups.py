@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import (
+from lab.builders import (
     NOW_MS,
     assignment,
     first_fields,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import (
+from lab.builders import (
     consumer_group_current_assignment,
     consumer_group_current_assignment_tombstone,
     consumer_group_epoch,
@@ -18,7 +18,7 @@ from tests.builders import (
     offset_commit_tombstone,
     topic_id,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_gone,
     consumer_group_deleted,
     consumer_join,

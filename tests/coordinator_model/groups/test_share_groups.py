@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import (
+from lab.builders import (
     share_group_current_assignment,
     share_group_epoch,
     share_group_member_subscription,
@@ -11,7 +11,7 @@ from tests.builders import (
     share_group_target_assignment,
     share_group_target_assignment_epoch,
 )
-from tests.coordinator_events import share_group_deleted, share_join, share_leave
+from lab.coordinator_events import share_group_deleted, share_join, share_leave
 from tests.histories import at, history
 
 FIRST = at(

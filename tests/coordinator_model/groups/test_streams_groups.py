@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     new_group_metadata,
     streams_group_current_assignment,
@@ -12,7 +12,7 @@ from tests.builders import (
     streams_group_target_assignment_epoch,
     streams_group_topology,
 )
-from tests.coordinator_events import streams_group_deleted, streams_leave
+from lab.coordinator_events import streams_group_deleted, streams_leave
 from tests.histories import RECORDING, at, history, recording
 
 FIRST = at(

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_model.records.consumer_group import ClassicMemberMetadata
 from coordinator_model.views.group_view import group_view
-from tests.builders import (
+from lab.builders import (
     REBALANCE_TIMEOUT_MS,
     classic_member_metadata,
     consumer_group_current_assignment,
@@ -19,7 +19,7 @@ from tests.builders import (
     member,
     subscription,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_join,
     consumer_leave,
     consumer_moves,

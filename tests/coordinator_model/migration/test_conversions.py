@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.builders import RecordBytes, group_metadata, group_metadata_tombstone, member
-from tests.coordinator_events import consumer_join, consumer_leave, converted_to_consumer, speaks_classic
+from lab.builders import RecordBytes, group_metadata, group_metadata_tombstone, member
+from lab.coordinator_events import consumer_join, consumer_leave, converted_to_consumer, speaks_classic
 from tests.histories import Moment, Reported, at, history
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_model.replica import Replica
 from coordinator_model.state.rule_memory import Downgrade
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     consumer_group_current_assignment,
     consumer_group_target_assignment,
@@ -17,7 +17,7 @@ from tests.builders import (
     offset_commit,
     offset_commit_tombstone,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     Targets,
     consumer_group_deleted,
     consumer_join,

@@ -6,9 +6,9 @@ import pytest
 
 from coordinator_model.migration import leftover_records
 from coordinator_model.replica import Replica
-from tests import builders
-from tests.builders import RecordBytes, new_group_metadata, offset_commit
-from tests.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, converted_to_classic
+from lab import builders
+from lab.builders import RecordBytes, new_group_metadata, offset_commit
+from lab.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, converted_to_classic
 from tests.histories import History, Moment, Reported, at, history
 
 MEMBERS = ("a", "b")

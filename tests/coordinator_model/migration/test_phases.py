@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import (
+from lab.builders import (
     consumer_group_current_assignment,
     consumer_group_current_assignment_tombstone,
     consumer_group_epoch,
@@ -29,7 +29,7 @@ from tests.builders import (
     streams_group_target_assignment_epoch,
     streams_group_topology,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
     consumer_leave,

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.migration import upgrade_blockers
 from coordinator_model.replica import Replica
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     assignment,
     first_fields,
@@ -18,9 +18,9 @@ from tests.builders import (
     sticky_user_data,
     subscription,
 )
+from lab.coordinator_events import consumer_join, converted_to_consumer
 from tests.cooperative_groups import AGAIN, FIRST, JAVA
 from tests.cooperative_groups import generation as cooperative
-from tests.coordinator_events import consumer_join, converted_to_consumer
 from tests.histories import Reported, at, history
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model.state.events import Event
-from tests.builders import (
+from lab.builders import (
     SESSION_TIMEOUT_MS,
     RecordBytes,
     consumer_group_current_assignment,
@@ -19,7 +19,7 @@ from tests.builders import (
     offset_commit,
     topic_id,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_join,
     converted_to_classic,
     converted_to_consumer,

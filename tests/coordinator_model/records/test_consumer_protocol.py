@@ -17,7 +17,7 @@ from coordinator_model.records.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from tests.builders import assignment, cooperative_sticky_user_data, sticky_user_data, subscription
+from lab.builders import assignment, cooperative_sticky_user_data, sticky_user_data, subscription
 from tests.record_strategies import structs
 
 OWNED = (TopicPartition(topic="rec-orders", partitions=(3, 4, 5)),)

@@ -7,8 +7,8 @@ import pytest
 
 from coordinator_model.records.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordType
 from coordinator_model.records.serde import Record, decode_record
-from tests import builders
-from tests.builders import RecordBytes
+from lab import builders
+from lab.builders import RecordBytes
 
 
 def test_registry_lists_every_type_once() -> None:

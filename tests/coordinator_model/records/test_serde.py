@@ -26,7 +26,7 @@ from coordinator_model.records.record_types import RECORD_SCHEMAS, RecordType
 from coordinator_model.records.serde import Record, UndecodableRecord, UnknownRecord, decode_record, encode_record
 from coordinator_model.wire.primitives import OutOfBoundValue, UnexpectedNull, UnsupportedVersion, WireError
 from coordinator_model.wire.schema import field_specs
-from tests import builders
+from lab import builders
 from tests.golden_records import GOLDEN_RECORDS, GoldenRecord, recorded
 from tests.record_strategies import records, types_and_versions
 

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.records.serde import decode_record
 from coordinator_model.records.upstream_json import camel_case, record_json
-from tests import builders
+from lab import builders
 from tests.golden_records import GOLDEN_RECORDS, GoldenRecord
 
 

@@ -9,8 +9,8 @@ from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.rule_memory import GroupCounters
-from tests.builders import consumer_group_current_assignment, group_metadata, member, offset_commit, topic_id
-from tests.coordinator_events import (
+from lab.builders import consumer_group_current_assignment, group_metadata, member, offset_commit, topic_id
+from lab.coordinator_events import (
     consumer_join,
     consumer_moves,
     converted_to_consumer,

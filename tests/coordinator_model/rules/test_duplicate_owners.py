@@ -5,7 +5,7 @@ import pytest
 from coordinator_model.kinds.table import sentence
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import event_view
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     consumer_group_member_subscription,
     group_metadata,
@@ -17,7 +17,7 @@ from tests.builders import (
     streams_group_member,
     topic_id,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_gone,
     consumer_group_deleted,
     consumer_join,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.replica import Replica
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     consumer_group_current_assignment,
     consumer_group_epoch,
@@ -25,7 +25,7 @@ from tests.builders import (
     streams_group_member,
     streams_group_target_assignment_epoch,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_gone,
     consumer_group_deleted,
     consumer_join,

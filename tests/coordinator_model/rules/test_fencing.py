@@ -7,8 +7,8 @@ import pytest
 
 from coordinator_model.rules.fencing import AWAY_MS, not_released
 from coordinator_model.state.membership import CONSUMER, ModernGroup, ModernMember, Partitions
-from tests.builders import REBALANCE_TIMEOUT_MS
-from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, speaks_classic
+from lab.builders import REBALANCE_TIMEOUT_MS
+from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves, speaks_classic
 from tests.histories import at, history
 from tests.side_by_side import Scene
 from tests.simulator.memory import UNREVOKED, Member

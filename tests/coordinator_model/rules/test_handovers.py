@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.rules.handovers import HANDOVER_WINDOW_MS, REMEMBERED_MS
 from coordinator_model.wire.primitives import ZERO_UUID
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     group_metadata,
     member,
@@ -17,7 +17,7 @@ from tests.builders import (
     streams_group_target_assignment_epoch,
     streams_group_topology,
 )
-from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, converted_to_consumer
+from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves, converted_to_consumer
 from tests.histories import Moment, at, history
 
 HANDED_MS = 10_000

@@ -9,7 +9,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.rules.deletions import SHORTEST_RETENTION_MS
 from coordinator_model.state.offsets import BUCKET_PARTITIONS, CommittedOffset, bucket_number
 from coordinator_model.wire.primitives import ZERO_UUID
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     consumer_group_epoch,
     consumer_group_member_subscription,
@@ -26,7 +26,7 @@ from tests.builders import (
     streams_group_topology,
     topic_id,
 )
-from tests.coordinator_events import consumer_join
+from lab.coordinator_events import consumer_join
 from tests.histories import History, at, history
 
 

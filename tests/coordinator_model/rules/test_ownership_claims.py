@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     cooperative_sticky_user_data,
     group_metadata,
@@ -12,7 +12,7 @@ from tests.builders import (
     sticky_user_data,
     subscription,
 )
-from tests.coordinator_events import consumer_group_deleted, consumer_join
+from lab.coordinator_events import consumer_group_deleted, consumer_join
 from tests.histories import Reported, at, history
 
 

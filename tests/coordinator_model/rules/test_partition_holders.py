@@ -1,7 +1,7 @@
 """Since when the partitions that members hold are what they are: where the end of an alarm about them stands."""
 
-from tests.builders import group_metadata, group_metadata_tombstone, member, offset_commit
-from tests.coordinator_events import consumer_group_deleted, consumer_join, consumer_moves
+from lab.builders import group_metadata, group_metadata_tombstone, member, offset_commit
+from lab.coordinator_events import consumer_group_deleted, consumer_join, consumer_moves
 from tests.histories import Moment, at, history
 
 COMMITTED = at(1_000, offset_commit("g", "t", 0, 5))

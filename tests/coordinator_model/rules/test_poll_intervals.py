@@ -7,13 +7,13 @@ import pytest
 from coordinator_model.records.classic_group import MemberMetadata
 from coordinator_model.rules.poll_intervals import IN_A_ROW, IN_A_ROW_OF_ALIKE
 from coordinator_model.state.snapshot import dump_group, load_group
-from tests.builders import (
+from lab.builders import (
     HOST,
     REBALANCE_TIMEOUT_MS,
     group_metadata,
     member,
 )
-from tests.coordinator_events import consumer_join, consumer_leave, static_goes_away, static_returns
+from lab.coordinator_events import consumer_join, consumer_leave, static_goes_away, static_returns
 from tests.histories import Moment, Reported, at, history
 from tests.moments import overdue
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from coordinator_model.rules.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
-from tests.builders import (
+from lab.builders import (
     consumer_group_epoch,
     consumer_group_member_subscription,
     consumer_group_partition_metadata,
@@ -13,7 +13,7 @@ from tests.builders import (
     member,
     topic_id,
 )
-from tests.coordinator_events import consumer_gone, consumer_join, consumer_moves, retarget, static_goes_away
+from lab.coordinator_events import consumer_gone, consumer_join, consumer_moves, retarget, static_goes_away
 from tests.histories import Moment, Reported, at, history
 
 ALONE = at(0, *consumer_join("g", "a", epoch=2, targets={"a": {"t": [0, 1]}}))

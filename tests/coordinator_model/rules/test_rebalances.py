@@ -12,7 +12,7 @@ from coordinator_model.rules.rebalance_storm import (
 )
 from coordinator_model.rules.rebalances import under_way
 from coordinator_model.state.rule_memory import REBALANCE_DURATION_BUCKETS_MS, GroupCounters
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     consumer_group_current_assignment,
     consumer_group_epoch,
@@ -25,7 +25,7 @@ from tests.builders import (
     streams_group_member,
     streams_group_target_assignment_epoch,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_join,
     consumer_leave,
     consumer_moves,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.replica import Replica
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     consumer_group_current_assignment,
     consumer_group_current_assignment_tombstone,
@@ -30,7 +30,7 @@ from tests.builders import (
     streams_group_target_assignment_epoch,
     topic_id,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_gone,
     consumer_join,
     consumer_leave,

@@ -9,7 +9,7 @@ from coordinator_model.rules.rewinds import BACK_MS
 from coordinator_model.state.events import Event
 from coordinator_model.state.offsets import BUCKET_PARTITIONS
 from coordinator_model.wire.primitives import ZERO_UUID
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     group_metadata,
     group_metadata_tombstone,
@@ -19,7 +19,7 @@ from tests.builders import (
     share_group_epoch,
     topic_id,
 )
-from tests.coordinator_events import consumer_join, consumer_leave, converted_to_classic, converted_to_consumer
+from lab.coordinator_events import consumer_join, consumer_leave, converted_to_classic, converted_to_consumer
 from tests.histories import PARTITION, History, LogRecord, Moment, Reported, at, history
 from tests.moments import overdue
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from coordinator_model.rules.scaling import EPISODE_GAP_MS
-from tests.builders import RecordBytes, consumer_group_member_subscription, group_metadata, member
-from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves, retarget
+from lab.builders import RecordBytes, consumer_group_member_subscription, group_metadata, member
+from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves, retarget
 from tests.histories import Moment, Reported, at, history
 
 

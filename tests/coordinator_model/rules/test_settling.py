@@ -5,8 +5,8 @@ import pytest
 from coordinator_model.records.classic_group import MemberMetadata
 from coordinator_model.rules.settling import AT_REST_MS, too_many_epochs
 from coordinator_model.state.rule_memory import Restless
-from tests.builders import group_metadata, member
-from tests.coordinator_events import converted_to_classic, converted_to_consumer
+from lab.builders import group_metadata, member
+from lab.coordinator_events import converted_to_classic, converted_to_consumer
 from tests.histories import Reported, at, history
 from tests.moments import overdue
 

@@ -10,7 +10,7 @@ from coordinator_model.clocked.finding_members import involved_members
 from coordinator_model.rules.static_members import CONTENDED, FORMER_KEPT, RESTARTING, RESTARTS, RUN_GAP_MS
 from coordinator_model.state.events import INFO
 from coordinator_model.views.group_view import group_view
-from tests.builders import (
+from lab.builders import (
     HOST,
     SESSION_TIMEOUT_MS,
     consumer_group_member_subscription,
@@ -18,7 +18,7 @@ from tests.builders import (
     member,
     topic_id,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_join,
     consumer_leave,
     consumer_moves,

@@ -6,8 +6,8 @@ import pytest
 
 from coordinator_model.rules.static_members import RESTARTS
 from coordinator_model.state import clocks
-from tests.builders import consumer_group_member_subscription
-from tests.coordinator_events import consumer_join, consumer_moves, static_returns
+from lab.builders import consumer_group_member_subscription
+from lab.coordinator_events import consumer_join, consumer_moves, static_returns
 from tests.histories import Moment, Reported, at, history
 
 DAY_MS = 86_400_000

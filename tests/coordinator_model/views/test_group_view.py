@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model.views.group_view import named
-from tests.builders import offset_commit, topic_id
-from tests.coordinator_events import consumer_join
+from lab.builders import offset_commit, topic_id
+from lab.coordinator_events import consumer_join
 from tests.histories import RECORDING, Reported, at, history, recorded
 
 TRUTH: Final[dict[str, dict[str, str]]] = json.loads(RECORDING.with_suffix("").with_suffix(".truth.json").read_text())

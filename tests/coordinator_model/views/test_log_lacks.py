@@ -6,8 +6,8 @@ import pytest
 
 from coordinator_model.views.log_lacks import lacks
 from coordinator_model.wire.primitives import ZERO_UUID
-from tests.builders import RecordBytes, consumer_group_epoch, group_metadata, member, offset_commit
-from tests.coordinator_events import consumer_join
+from lab.builders import RecordBytes, consumer_group_epoch, group_metadata, member, offset_commit
+from lab.coordinator_events import consumer_join
 from tests.histories import at, history
 
 STATIC = group_metadata("g", generation=1, members=[member("m", {"t": [0]}, instance_id="i")])

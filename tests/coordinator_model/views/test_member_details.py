@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import (
+from lab.builders import (
     consumer_group_current_assignment,
     consumer_group_epoch,
     consumer_group_member_subscription,
@@ -16,7 +16,7 @@ from tests.builders import (
     member,
     subscription,
 )
-from tests.coordinator_events import consumer_join, consumer_moves, speaks_classic, static_goes_away
+from lab.coordinator_events import consumer_join, consumer_moves, speaks_classic, static_goes_away
 from tests.histories import Moment, at, history
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs/schemas/group-state.schema.json").read_text())

@@ -7,7 +7,7 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.state.membership import STATIC_MEMBER_ABSENT_EPOCH
 from coordinator_model.views.roll_cost import RollCost, cost_view
-from tests.builders import (
+from lab.builders import (
     consumer_group_current_assignment,
     consumer_group_epoch,
     consumer_group_member_subscription,

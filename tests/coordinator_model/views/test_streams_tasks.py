@@ -20,8 +20,8 @@ from coordinator_model.records.kafka_streams import (
     encode_subscription_info,
 )
 from coordinator_model.wire.primitives import uuid_text
+from lab.builders import assignment, group_metadata, member, subscription
 from streaming.cli.render.plain import group_text
-from tests.builders import assignment, group_metadata, member, subscription
 from tests.histories import Reported, at, history
 
 SUBSCRIPTIONS: Final = {

@@ -7,14 +7,14 @@ import pytest
 
 from coordinator_model.gates.broker_abilities import Broker
 from dashboards import thresholds as at
+from lab import builders
+from lab import coordinator_events as happens
+from lab.builders import RecordBytes
 from streaming.board import attention
 from streaming.board.attention import SEVERITIES
 from streaming.board.board import Board
 from streaming.board.lag_columns import ReadLag
 from streaming.watchers.overdue_watch import OverdueWatch
-from tests import builders
-from tests import coordinator_events as happens
-from tests.builders import RecordBytes
 from tests.cooperative_groups import AGAIN, JAVA, generation
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, lags_of, log_ends, sample

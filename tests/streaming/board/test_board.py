@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from coordinator_model.lag import FRESH_MS
+from lab import builders
 from streaming.base.times import now_ms
 from streaming.board import group_answer
 from streaming.board.board import Board, Row
 from streaming.board.lag_columns import UNKNOWN
 from streaming.board.readiness import Standstill
 from streaming.end_offsets.store import EndOffsets, Wanted
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import (
     NOW_MS,

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from lab import builders
+from lab.coordinator_events import share_join
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.web.overview import Overview
-from tests import builders
-from tests.coordinator_events import share_join
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, lags_of, log_ends, sample
 

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import pytest
 
+from lab.builders import offset_commit, offset_commit_tombstone, topic_id
+from lab.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, consumer_leave
 from streaming.base.batch_rows import Row
 from streaming.base.name_filter import NameFilter, Scope
 from streaming.board.board import Board
 from streaming.metrics.exporter import Exporter
 from streaming.web.api_answers import Api
 from streaming.web.routes import Pages
-from tests.builders import offset_commit, offset_commit_tombstone, topic_id
-from tests.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, consumer_leave
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board_rows import KeyValue, Shard
 from tests.streaming.boards import CLUSTER, NOW_MS, log_ends

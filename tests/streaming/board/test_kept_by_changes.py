@@ -15,6 +15,7 @@ from coordinator_model.gates.verdict import NOTE, STOP, BrokerSettings, Cluster
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset
+from lab import builders
 from streaming.base.doubt import said
 from streaming.board import gates
 from streaming.board.board import Board
@@ -23,7 +24,6 @@ from streaming.board.lag_history import LagHistory
 from streaming.board.totals import Sums, Totals
 from streaming.watchers.hang_sampler import HangSampler
 from streaming.web.overview import Overview
-from tests import builders
 from tests.moments import suspicion
 from tests.streaming.board_rows import KeyValue, Shard
 from tests.streaming.boards import NOW_MS, described, lags_of, log_ends, sample

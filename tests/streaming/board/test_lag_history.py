@@ -1,10 +1,10 @@
 """What lag was: bounded, aligned, and gone with what it was of."""
 
+from lab import builders
 from streaming.board.board import Board
 from streaming.board.lag_columns import Lags
 from streaming.board.lag_history import LagHistory
 from streaming.watchers.lag_sampler import LagSampler
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from lab import builders
+from lab.builders import REBALANCE_TIMEOUT_MS
+from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves
 from streaming.board.board import Board, Row
 from streaming.board.moved_coordinators import NOTICED_WITHIN_MS
 from streaming.end_offsets.store import EndOffsets, Topic
-from tests import builders
-from tests.builders import REBALANCE_TIMEOUT_MS
-from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC
 

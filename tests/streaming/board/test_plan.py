@@ -4,11 +4,11 @@ import pytest
 
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.kinds.table import ALARMS, LOOKED_FOR
+from lab import builders
 from streaming.base.expectations import Expectations, Expected
 from streaming.base.name_filter import one_of
 from streaming.board.board import Board
 from streaming.board.plan import plan
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from lab import builders
 from streaming.board.board import Board, Row
 from streaming.board.topics_told_apart import FIRST_COMMIT_MS
 from streaming.end_offsets.store import EndOffsets, Topic
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, classic_group, log_ends, sample
 

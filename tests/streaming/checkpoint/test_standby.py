@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.monitor_process import until
 from streaming.base.errors import UsageError
 from streaming.checkpoint.lock import StateLock
 from streaming.checkpoint.standby import await_turn
 from streaming.checkpoint.state_directory import StateDirectory
-from tests.integration.monitor_process import until
 from tests.streaming.checkpoint.test_state_of_a_run import spark_finishes
 
 

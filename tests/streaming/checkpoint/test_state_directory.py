@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from lab.monitor_process import contents
 from streaming.base.errors import UsageError
 from streaming.checkpoint.files import LocalFiles
 from streaming.checkpoint.identity import (
@@ -29,7 +30,6 @@ from streaming.config.sections import Config, StateSection
 from streaming.end_offsets.store import Topic
 from streaming.monitor.offsets_topic import OffsetsTopic
 from tests.faults.damage import left_by_former_release, left_by_older_release
-from tests.integration.monitor_process import contents
 
 IDENTITY = Identity(
     cluster_id="ZW1iZWRkZWQ",

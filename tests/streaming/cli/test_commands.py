@@ -18,6 +18,8 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
+from lab import builders
+from lab.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, consumer_moves
 from streaming.__main__ import COMMANDS, app, common_options_first, main
 from streaming.base.errors import UsageError
 from streaming.base.times import time_ms, time_text
@@ -26,8 +28,6 @@ from streaming.cli.render.plain import event_text, partitions_text
 from streaming.cli.replay import until_time_ms
 from streaming.kafka.preflight import Finding
 from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic, open_new_recording
-from tests import builders
-from tests.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, consumer_moves
 
 ROOT = Path(__file__).resolve().parents[3]
 SCENARIOS = ROOT / "tests" / "recordings" / "scenarios.ndjson"

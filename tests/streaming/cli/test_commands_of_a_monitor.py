@@ -22,6 +22,7 @@ from pydantic import SecretStr
 
 from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.state.shards import offsets_partition
+from lab import builders
 from streaming.__main__ import main
 from streaming.board.board import Board
 from streaming.cli.completion import SHELLS
@@ -30,7 +31,6 @@ from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
 from streaming.web.api_answers import BrokerAnswers
 from streaming.web.server import Server
-from tests import builders
 from tests.brokers_by_release import ALLOWING
 from tests.left_out import needs
 from tests.streaming.board_rows import Shard

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from streaming.__main__ import main
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     consumer_group_epoch_tombstone,
     consumer_group_target_assignment_epoch_tombstone,
@@ -24,7 +23,8 @@ from tests.builders import (
     streams_group_topology,
     streams_group_topology_tombstone,
 )
-from tests.coordinator_events import consumer_gone, consumer_join, share_group_deleted, share_join, share_leave
+from lab.coordinator_events import consumer_gone, consumer_join, share_group_deleted, share_join, share_leave
+from streaming.__main__ import main
 from tests.histories import Moment, at, history
 
 HEADER: Final = {"format": "group-recording/1", "kafka_version": "4.3.1", "offsets_topic_partitions": 50, "topics": []}

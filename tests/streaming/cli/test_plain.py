@@ -1,11 +1,11 @@
 """What `describe` and `replay` print of one group."""
 
+from lab import builders
+from lab.builders import offset_commit
+from lab.coordinator_events import share_join
 from streaming.base.text import cut
 from streaming.cli.render.output import table
 from streaming.cli.render.plain import group_text
-from tests import builders
-from tests.builders import offset_commit
-from tests.coordinator_events import share_join
 from tests.coordinator_model.gates.test_gates import LEFT_OVER
 from tests.coordinator_model.migration.test_classic_protocol_members import C2_REJOINS, CLASSIC, FIRST_UPGRADES
 from tests.coordinator_model.migration.test_downgrade_check import BEFORE, n_leaves

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 import pytest
 from rich.console import Console
 
+from lab import builders
 from streaming.__main__ import main
 from streaming.board.board import Board
 from streaming.cli.plan import COLUMNS, picture
@@ -20,7 +21,6 @@ from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
 from streaming.recording.file_format import open_recording
 from streaming.web.server import Server
-from tests import builders
 from tests.streaming.board_rows import KeyValue, Shard
 
 RECORDINGS: Final = Path(__file__).resolve().parents[2] / "recordings"

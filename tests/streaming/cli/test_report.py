@@ -11,6 +11,7 @@ from coordinator_model.records.serde import Record, decode_record
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
+from lab import builders
 from streaming.__main__ import main
 from streaming.base.times import time_ms
 from streaming.board.board import Board
@@ -25,7 +26,6 @@ from streaming.rehearsal.shape import of_view
 from streaming.reports.measure import REHEARSAL_FORMAT
 from streaming.reports.rolled import of_records
 from streaming.web.server import Server
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import caught_up
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from lab import builders
+from lab import coordinator_events as happens
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.cli.render.plain import groups_table
 from streaming.cli.render.rich_view import believed, event_lines, group_picture, groups_picture, summary_line
-from tests import builders
-from tests import coordinator_events as happens
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, classic_group, log_ends, sample
 

@@ -12,12 +12,12 @@ import pytest
 from kafka.errors import KafkaConnectionError, NodeNotReadyError, UnknownTopicOrPartitionError
 from structlog.testing import capture_logs
 
+from lab import builders
+from lab.monitor_process import until
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.open_transactions import STANDS_MS
 from streaming.end_offsets.sampler import DESCRIBE_AGAIN_MS, DESCRIBE_EVERY_MS, EndOffsetSampler
 from streaming.end_offsets.store import GONE_AFTER_MS, STALE_AFTER_MS, EndOffsets, Topic, Wanted
-from tests import builders
-from tests.integration.monitor_process import until
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, described, sample
 from tests.streaming.fake_offsets_client import FakeClient, FakeCluster
 from tests.streaming.kafka.fake_brokers import FakeBrokers, brokers

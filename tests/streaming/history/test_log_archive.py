@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
+from lab import builders
 from streaming.__main__ import main
 from streaming.base.errors import CannotTellError
 from streaming.base.times import now_ms
@@ -24,7 +25,6 @@ from streaming.history.store import HistoryStore, Retention
 from streaming.history.tables import BASE_DAY, RECORDS
 from streaming.monitor.parts import board_of, exporter_of, outputs_of
 from streaming.recording.file_format import Header, RecordedRecord, open_recording
-from tests import builders
 from tests.streaming.history.entries import DAY_MS, NOON_MS
 
 HEAD = {"kafka_version": "4.3.1", "offsets_topic_partitions": 1, "topics": []}

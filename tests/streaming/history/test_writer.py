@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from lab.builders import offset_commit
+from lab.monitor_process import until
 from streaming.config.output_sections import HistorySection
 from streaming.history import writer as writer_module
 from streaming.history.queries import History
@@ -17,8 +19,6 @@ from streaming.query.schemas import OutputRow
 from streaming.sinks.delivery import Delivery
 from streaming.sinks.queue import Spool, Spooled
 from streaming.sinks.queue_sink import QueueSink
-from tests.builders import offset_commit
-from tests.integration.monitor_process import until
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, board_of, classic_group, described, log_ends
 from tests.streaming.history.entries import DAY_MS, deleted, event, state

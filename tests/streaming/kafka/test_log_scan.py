@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from coordinator_model.gates.verdict import LogScan
+from lab import builders
+from lab.builders import RecordBytes
+from lab.coordinator_events import consumer_group_deleted, consumer_join
 from streaming.kafka.log_scan import LogScanner, scan_with
-from tests import builders
-from tests.builders import RecordBytes
-from tests.coordinator_events import consumer_group_deleted, consumer_join
 
 TOPIC = "__consumer_offsets"
 HARMLESS = (

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from coordinator_model.clocked.not_back import NotBack
 from coordinator_model.state.rule_memory import GroupCounters
+from lab import builders
 from streaming.base.expectations import Expectations, Expected
 from streaming.base.output_status import SinkState
 from streaming.base.text import cut
@@ -26,7 +27,6 @@ from streaming.config.view_sections import MetricsSection
 from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.exporter import Exporter
-from tests import builders
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import (

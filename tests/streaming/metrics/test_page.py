@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from coordinator_model.rules.rebalance_storm import storm_rebalances
+from lab import builders
 from streaming.board import group_answer
 from streaming.metrics import page
 from streaming.metrics.catalogue import CATALOGUE
@@ -15,7 +16,6 @@ from streaming.metrics.exporter import Exporter
 from streaming.metrics.group_metrics import ALL_GROUPS, DURATION, GroupShard, Moment
 from streaming.metrics.monitor_metrics import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
 from streaming.metrics.offset_metrics import PARTITION_METRICS
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import CLUSTER, NOW_MS, THEN_MS, board_of, log_ends, rendered, sample
 from tests.streaming.random_boards import RandomBoard

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import pytest
 from structlog.testing import capture_logs
 
+from lab.monitor_process import until
 from streaming.base.errors import CannotTellError, MonitorError, UsageError
 from streaming.base.logging_setup import get_logger, with_fields
 from streaming.base.threads import Background
@@ -23,7 +24,6 @@ from streaming.kafka import preflight
 from streaming.monitor import several
 from streaming.monitor.several import refuse_unfit
 from streaming.spark import jvm_lifecycle, session
-from tests.integration.monitor_process import until
 
 
 def of_cluster(name: str, directory: str, port: int = 0, **more: dict[str, Any]) -> Config:

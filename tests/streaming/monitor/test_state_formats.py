@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
+from lab.monitor_process import contents
 from streaming.base.errors import UsageError
 from streaming.board.event_window_file import EventWindowFile
 from streaming.checkpoint import resume_file
@@ -19,7 +20,6 @@ from streaming.end_offsets.store import EndOffsets
 from streaming.monitor.state_formats import END_OFFSETS_FILE, EVENTS_FILE, refuse_others
 from streaming.sinks.queue import Spool
 from tests.faults.damage import left_by_former_release
-from tests.integration.monitor_process import contents
 
 SPOOL_FILE: Final = "spool/00000000000000000000.ndjson"
 EVENTS_LEFT: Final = 367

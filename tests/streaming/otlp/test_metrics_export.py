@@ -13,6 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
+from lab.monitor_process import ROOT
 from streaming.__main__ import app
 from streaming.base.errors import UsageError
 from streaming.board.board import Board
@@ -23,7 +24,6 @@ from streaming.otlp import connection, metrics_export
 from streaming.otlp.connection import ExportError, refuse_unreachable, refuse_without_library
 from streaming.otlp.metrics_export import MetricsExport
 from tests.certificates import Authority
-from tests.integration.monitor_process import ROOT
 from tests.streaming.boards import NOW_MS, rendered
 from tests.streaming.otlp.collector import Collector, plain, points_of
 from tests.streaming.sinks.test_topic_format import RECORDINGS, board_of

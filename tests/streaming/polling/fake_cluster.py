@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from lab import builders
 from streaming.polling import answers
 from streaming.polling.client import Answered, Round
-from tests import builders
 from tests.streaming.polling import replies
 
 

@@ -9,12 +9,12 @@ from kafka.protocol.admin import DescribeGroupsResponse
 from kafka.protocol.consumer import OffsetFetchResponse
 
 from coordinator_model.records.classic_group import MemberMetadata
+from lab import builders
 from streaming.polling.requests import (
     ConsumerGroupDescribeResponse,
     ShareGroupDescribeResponse,
     StreamsGroupDescribeResponse,
 )
-from tests import builders
 
 Parts = Mapping[str, Sequence[int]]
 

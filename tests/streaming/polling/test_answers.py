@@ -8,9 +8,9 @@ from coordinator_model.rules.subscriptions import subscribed_topics
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
 from coordinator_model.views import group_view
+from lab import builders
 from streaming.polling import answers
 from streaming.polling.answers import NOT_SAID
-from tests import builders
 from tests.streaming.polling import replies
 
 UNKNOWN_STATE = 127

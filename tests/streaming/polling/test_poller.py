@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from coordinator_model.migration import phases
+from lab import builders
 from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.places import ROOT
 from streaming.board import attention, group_answer
@@ -19,7 +20,6 @@ from streaming.polling.client import REFUSALS, Answered, Round
 from streaming.polling.missing import GROUP_REFUSED
 from streaming.polling.poller import UNSEEN, GroupPoller
 from streaming.sinks import topic_format
-from tests import builders
 from tests.streaming.boards import NOW_MS, lags_of, log_ends, sample
 from tests.streaming.polling import replies
 from tests.streaming.polling.fake_cluster import FakeCluster, classic, consumer, listed

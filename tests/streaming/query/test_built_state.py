@@ -18,11 +18,11 @@ from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import migration_view
+from lab.builders import group_metadata, member, offset_commit
+from lab.coordinator_events import consumer_join, consumer_leave, converted_to_consumer, speaks_classic
 from streaming.query import commit_compaction
 from streaming.query.commit_compaction import HIGHEST
 from streaming.query.row_codec import LogRow, packed, unpacked
-from tests.builders import group_metadata, member, offset_commit
-from tests.coordinator_events import consumer_join, consumer_leave, converted_to_consumer, speaks_classic
 from tests.histories import History, LogRecord, TextStore, at, history, recording
 from tests.kafka_replay.held import held_by
 from tests.recorder.recordings import PATHS, name_of

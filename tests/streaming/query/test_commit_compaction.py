@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
 from coordinator_model.state.offsets import ZERO_TOPIC_ID
+from lab.builders import RecordBytes, group_metadata, member, offset_commit, offset_commit_tombstone, topic_id
 from streaming.query import commit_compaction, row_codec
 from streaming.query.row_codec import LogRow, packed, unpacked
-from tests.builders import RecordBytes, group_metadata, member, offset_commit, offset_commit_tombstone, topic_id
 from tests.streaming.shard import KEY, log_rows
 
 Row = tuple[int, int, int, bytes | None, bytes | None]

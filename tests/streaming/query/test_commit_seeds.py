@@ -9,10 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.state.offsets import ZERO_TOPIC_ID
-from streaming.query import shard_task
-from streaming.query.commit_seeds import seeds_of
-from streaming.query.row_codec import packed, unpacked_table
-from tests.builders import (
+from lab.builders import (
     RecordBytes,
     group_metadata,
     group_metadata_tombstone,
@@ -22,7 +19,10 @@ from tests.builders import (
     offset_commit_tombstone,
     topic_id,
 )
-from tests.coordinator_events import consumer_join
+from lab.coordinator_events import consumer_join
+from streaming.query import shard_task
+from streaming.query.commit_seeds import seeds_of
+from streaming.query.row_codec import packed, unpacked_table
 from tests.histories import PARTITION, LogRecord, at, history
 from tests.streaming.shard import Shard, log_rows
 

@@ -13,15 +13,7 @@ from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, event_view
 from coordinator_model.state.snapshot import load_group, load_offsets
-from streaming.board.board import Board
-from streaming.end_offsets.store import EndOffsets
-from streaming.query import shard_task, state_cache
-from streaming.query.commit_compaction import WORTH_REDUCING
-from streaming.query.ledger import PartitionLedger, TaskLedger
-from streaming.query.schemas import OutputRow
-from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
-from streaming.query.state_cache import PACK_FROM, PACK_SHARE
-from tests.builders import (
+from lab.builders import (
     consumer_group_epoch,
     consumer_group_member_subscription,
     group_metadata,
@@ -31,7 +23,15 @@ from tests.builders import (
     offset_commit_tombstone,
     topic_id,
 )
-from tests.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave, consumer_moves, retarget
+from lab.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave, consumer_moves, retarget
+from streaming.board.board import Board
+from streaming.end_offsets.store import EndOffsets
+from streaming.query import shard_task, state_cache
+from streaming.query.commit_compaction import WORTH_REDUCING
+from streaming.query.ledger import PartitionLedger, TaskLedger
+from streaming.query.schemas import OutputRow
+from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
+from streaming.query.state_cache import PACK_FROM, PACK_SHARE
 from tests.histories import PARTITION, History, Moment, at, history
 from tests.history_strategies import nonsense, simulated
 from tests.side_by_side import log_of

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import pytest
 
+from lab.builders import RecordBytes, offset_commit, offset_commit_tombstone
+from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves
 from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.query.log_continuity import Note
 from streaming.query.schemas import OutputRow
-from tests.builders import RecordBytes, offset_commit, offset_commit_tombstone
-from tests.coordinator_events import consumer_join, consumer_leave, consumer_moves
 from tests.histories import PARTITION, at, history
 from tests.streaming.shard import Shard
 

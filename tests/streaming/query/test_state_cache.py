@@ -10,6 +10,7 @@ from pyspark.sql.streaming.stateful_processor import MapState
 
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.snapshot import dump_group
+from lab.builders import offset_commit, offset_commit_tombstone
 from streaming.query import state_cache, state_pipelining
 from streaming.query.ledger import TaskLedger
 from streaming.query.state_cache import (
@@ -26,7 +27,6 @@ from streaming.query.state_cache import (
     with_partitions,
 )
 from streaming.query.state_keys import place_of
-from tests.builders import offset_commit, offset_commit_tombstone
 from tests.histories import PARTITION, History, at, history
 from tests.streaming.shard import Shard
 

@@ -5,9 +5,9 @@ from typing import Final
 from uuid import uuid4
 
 from coordinator_model.records import consumer_protocol
+from lab.builders import assignment
 from streaming.rehearsal.shape import MemberShape, Shape, distinct
 from streaming.rehearsal.wire_member import Logged
-from tests.builders import assignment
 
 SHAPE: Final = Shape(
     group="g",

@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model.records import consumer_protocol
+from lab.builders import assignment, subscription
 from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
 from streaming.recording.file_format import Header, RecordedRecord, open_new_recording
 from streaming.rehearsal.shape import (
@@ -19,7 +20,6 @@ from streaming.rehearsal.shape import (
     renamed,
     scaled,
 )
-from tests.builders import assignment, subscription
 from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
 
 RECORDINGS: Final = Path(__file__).resolve().parents[2] / "recordings" / "4.3.1"

@@ -5,11 +5,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator_model.views.roll_cost import Cost
-from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic
-from streaming.reports.forms import text
-from streaming.reports.measure import NO_OWNERS, MeasuredGroup
-from streaming.reports.rolled import EVENTS_ONLY, NO_LAG, add_lag, lag_added, of_events, of_records
-from tests.builders import (
+from lab.builders import (
     consumer_group_epoch,
     group_metadata,
     member,
@@ -17,7 +13,7 @@ from tests.builders import (
     streams_group_epoch,
     topic_id,
 )
-from tests.coordinator_events import (
+from lab.coordinator_events import (
     consumer_join,
     consumer_leave,
     consumer_moves,
@@ -25,6 +21,10 @@ from tests.coordinator_events import (
     retarget,
     static_goes_away,
 )
+from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic
+from streaming.reports.forms import text
+from streaming.reports.measure import NO_OWNERS, MeasuredGroup
+from streaming.reports.rolled import EVENTS_ONLY, NO_LAG, add_lag, lag_added, of_events, of_records
 from tests.histories import Moment, at, history
 
 

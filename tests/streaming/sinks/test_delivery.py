@@ -9,6 +9,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
+from lab.monitor_process import until
 from streaming.base.output_status import SinkState
 from streaming.board.board import Board
 from streaming.config.sections import Config, StateSection
@@ -18,7 +19,6 @@ from streaming.sinks.delivery import Delivery
 from streaming.sinks.outputs import SPOOL, Outputs, SpoolReader
 from streaming.sinks.queue import Spool, Spooled
 from streaming.web.api_answers import Api
-from tests.integration.monitor_process import until
 from tests.streaming.sinks.test_queue import event
 
 PATIENCE_SECONDS = 20

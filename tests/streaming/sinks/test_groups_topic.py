@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lab import builders
 from streaming.base.persistent_map import GroupMap
 from streaming.board import group_answer
 from streaming.board.board import Board
@@ -18,7 +19,6 @@ from streaming.metrics.exporter import Exporter
 from streaming.monitor.topic_follower import TopicFollower
 from streaming.sinks import topic_format
 from streaming.sinks.groups_topic import MONITOR_EVERY_MS, GroupsTopic
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, classic_group, log_ends, rendered, sample
 

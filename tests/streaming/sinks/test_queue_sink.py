@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from coordinator_model.views import group_view
+from lab import builders
 from streaming.board.board import Board, Row
 from streaming.query.schemas import OutputRow
 from streaming.sinks.queue import Spool, SpoolError
 from streaming.sinks.queue_sink import STATES_AT_ONCE, QueueSink
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, classic_group, log_ends, sample
 from tests.streaming.sinks.test_queue import no_room_beyond

@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from lab.monitor_process import ROOT
 from streaming.board import group_answer
 from streaming.board.board import Board, Row
 from streaming.end_offsets.store import EndOffsets, Topic
 from streaming.recording.file_format import open_recording
 from streaming.sinks import topic_format
-from tests.integration.monitor_process import ROOT
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS
 

@@ -12,10 +12,10 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from structlog.testing import capture_logs
 
+from lab.monitor_process import until
 from streaming.demo import child_processes
 from streaming.spark import java, jvm_lifecycle
 from tests.group_tool import _first_line
-from tests.integration.monitor_process import until
 
 PATIENCE_SECONDS = 30
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from coordinator_model.gates.broker_abilities import Broker
+from lab.builders import assignment, group_metadata, member
 from streaming.base.batch_rows import Row
 from streaming.board import gates
 from streaming.board.board import Board
 from streaming.watchers.broker_watch import FRESH_MS, BrokerWatch
 from tests.brokers_by_release import brokers
-from tests.builders import assignment, group_metadata, member
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, classic_group, log_ends
 

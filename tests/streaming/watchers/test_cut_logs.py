@@ -14,11 +14,11 @@ from kafka.errors import (
 )
 from structlog.testing import capture_logs
 
+from lab import builders
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
 from streaming.watchers.cut_logs import NOT_SAID, CutLogs, Epoch, KafkaEpochsClient
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, sample
 from tests.streaming.kafka.fake_brokers import FakeBrokers, brokers

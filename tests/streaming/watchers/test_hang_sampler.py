@@ -9,12 +9,12 @@ from structlog.testing import capture_logs
 
 from coordinator_model.clocked.described import PREPARING
 from coordinator_model.clocked.hang_suspicion import SILENT_MS
+from lab.builders import REBALANCE_TIMEOUT_MS, offset_commit, topic_id
 from streaming.board.board import Board
 from streaming.board.lag_columns import measure, table_of
 from streaming.end_offsets.store import STALE_AFTER_MS, Topic
 from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, Answer, HangSampler, KafkaGroupsClient
 from streaming.watchers.overdue_watch import OverdueWatch
-from tests.builders import REBALANCE_TIMEOUT_MS, offset_commit, topic_id
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, THEN_MS, board_of, classic_group, described, log_ends, sample
 

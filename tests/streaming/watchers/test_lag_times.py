@@ -8,12 +8,12 @@ import pytest
 from kafka.errors import KafkaConnectionError
 from structlog.testing import capture_logs
 
+from lab import builders
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.board.lag_history import LagHistory
 from streaming.end_offsets.store import EndOffsets, TopicPartition
 from streaming.watchers.lag_times import AT_ONCE, LagTimes
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
 

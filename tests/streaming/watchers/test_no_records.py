@@ -7,6 +7,7 @@ import pytest
 from kafka.errors import KafkaConnectionError
 from structlog.testing import capture_logs
 
+from lab import builders
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.board.lag_columns import LONGEST_REST, STANDS_MS
@@ -14,7 +15,6 @@ from streaming.board.lag_history import LagHistory
 from streaming.end_offsets.first_records import FirstRecords
 from streaming.end_offsets.store import EndOffsets, TopicPartition
 from streaming.watchers.no_records import AGAIN_SECONDS, AT_ONCE, REFUSED_SECONDS, NoRecords
-from tests import builders
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from coordinator_model.clocked.unassigned_partitions import METADATA_MAX_AGE_MS
+from lab.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member
+from lab.coordinator_events import Targets, consumer_join, consumer_moves, static_goes_away, static_returns
 from streaming.base.expectations import Expectations, Expected
 from streaming.board.board import Board
 from streaming.board.readiness import Standstill
 from streaming.watchers.overdue_watch import OverdueWatch
-from tests.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member
-from tests.coordinator_events import Targets, consumer_join, consumer_moves, static_goes_away, static_returns
 from tests.simulator.coordinator import ReferenceCoordinator
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, board_of, classic_group, log_ends, sample

@@ -6,10 +6,10 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
+from lab.coordinator_events import consumer_join, static_goes_away
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.watchers.session_timeouts import FRESH_MS, SessionTimeoutSampler
-from tests.coordinator_events import consumer_join, static_goes_away
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, classic_group
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from lab.builders import offset_commit
 from streaming.base.errors import UsageError
 from streaming.base.secret_masking import MASK, masked
 from streaming.board.board import Board
@@ -25,7 +26,6 @@ from streaming.metrics.exporter import Exporter
 from streaming.web import access, certificate, connection_limits, rate_limit, routes
 from streaming.web.rate_limit import RateLimit
 from streaming.web.server import Server
-from tests.builders import offset_commit
 from tests.certificates import Authority
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import CLUSTER

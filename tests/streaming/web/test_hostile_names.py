@@ -11,6 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from rich.console import Console, RenderableType
 
+from lab.builders import NOW_MS
 from streaming.__main__ import main
 from streaming.base.text import cut
 from streaming.board import group_answer
@@ -24,7 +25,6 @@ from streaming.metrics.exporter import Exporter
 from streaming.recording.file_format import Header, RecordedRecord, open_new_recording
 from streaming.web.server import Server
 from tests import hostile
-from tests.builders import NOW_MS
 from tests.hostile import NAMES, STEERING
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import rendered

@@ -8,13 +8,14 @@ from typing import TypeVar
 import pytest
 
 from coordinator_model.records.serde import Record, decode_record
+from lab import builders
+from lab.builders import NOW_MS, RecordBytes
+from lab.coordinator_events import consumer_moves
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
-from tests import builders, hostile
-from tests.builders import NOW_MS, RecordBytes
-from tests.coordinator_events import consumer_moves
+from tests import hostile
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import rendered
 

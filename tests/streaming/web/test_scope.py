@@ -6,12 +6,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from coordinator_model.gates.verdict import CLOSED
+from lab import builders
 from streaming.base.name_filter import NameFilter, Scope
 from streaming.board.board import Board
 from streaming.metrics.exporter import Exporter
 from streaming.web.api_answers import Api
 from streaming.web.routes import Pages
-from tests import builders
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import CLUSTER, NOW_MS, THEN_MS, classic_group, log_ends, sample

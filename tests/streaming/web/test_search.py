@@ -6,13 +6,13 @@ from urllib.parse import quote
 
 import pytest
 
+from lab import builders
 from streaming.base.expectations import Expectations, Expected
 from streaming.base.name_filter import NameFilter, Scope
 from streaming.board.board import Board
 from streaming.metrics.exporter import Exporter
 from streaming.web.api_answers import Api
 from streaming.web.routes import Pages
-from tests import builders
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import CLUSTER, NOW_MS, THEN_MS, classic_group, log_ends, sample

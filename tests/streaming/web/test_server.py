@@ -19,6 +19,7 @@ import pytest
 
 from coordinator_model.state.events import event_view
 from coordinator_model.state.findings import Finding, Position, events_of
+from lab import builders
 from streaming.base.errors import UsageError
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
@@ -32,7 +33,6 @@ from streaming.web.access import Credentials
 from streaming.web.api_answers import HIDDEN, Api, BrokerAnswers
 from streaming.web.routes import Pages
 from streaming.web.server import Server
-from tests import builders
 from tests.left_out import needs
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board_rows import Shard

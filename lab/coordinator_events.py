@@ -6,8 +6,8 @@ Each function returns the records of one event in the order of the log; `histori
 from collections.abc import Iterable, Mapping
 
 from coordinator_model.records.consumer_group import ClassicMemberMetadata
-from tests import builders
-from tests.builders import Partitions, RecordBytes
+from lab import builders
+from lab.builders import Partitions, RecordBytes
 
 Targets = Mapping[str, Partitions]
 """Member id → partitions."""

@@ -24,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.demo import child_processes
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parent.parent
 MARK: Final = "TEST_RUN"
 
 READY_SECONDS: Final = 180.0

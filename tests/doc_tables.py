@@ -42,9 +42,10 @@ from tests.recorder.scenarios import BY_GROUP
 from tests.recorder.versions import VERSIONS
 from tests.soak import report as soak
 
-DOCS: Final = Path(__file__).resolve().parent
-TESTS: Final = DOCS.parent / "tests"
-COMMAND: Final = "python docs/build_tables.py"
+TESTS: Final = Path(__file__).resolve().parent
+ROOT: Final = TESTS.parent
+DOCS: Final = ROOT / "docs"
+COMMAND: Final = "python -m tests.doc_tables"
 
 _HEADER: Final = f"<!-- Made by `{COMMAND}`; change what it reads instead. -->\n"
 _PERMISSIONS_BEGIN: Final = f"<!-- From here on made by `{COMMAND}` from streaming/kafka/permissions.py. -->"
@@ -162,7 +163,7 @@ def _tests_by_type() -> dict[RecordType, set[str]]:
     types_of_key = {key.__name__: row.record_type for key, row in SCHEMA_OF_KEY.items()}
     builders = {
         name: types_of_key[used]
-        for name, words in _words_by_function(TESTS / "builders.py").items()
+        for name, words in _words_by_function(ROOT / "lab" / "builders.py").items()
         for used in words & types_of_key.keys()
     }
     found: dict[RecordType, set[str]] = defaultdict(set)
@@ -257,7 +258,7 @@ def unheld() -> list[str]:
     """Kinds beyond information that the model makes and no test is named for."""
     made = {
         node.value
-        for path in (DOCS.parent / "coordinator_model").rglob("*.py")
+        for path in (ROOT / "coordinator_model").rglob("*.py")
         if path.parent.name != "kinds"
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
