@@ -1,10 +1,9 @@
 """Every metric of the catalogue by name and value, and what must have no sample."""
 
 import math
-import platform
+import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import version
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import pytest
@@ -14,17 +13,13 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.registry import Collector
 
-from coordinator_model.clocked.not_back import NotBack
 from coordinator_model.state.rule_memory import GroupCounters
 from lab import builders
-from streaming.base.expectations import Expectations, Expected
-from streaming.base.output_status import SinkState
 from streaming.base.text import cut
-from streaming.base.version import release
 from streaming.board.board import Board
 from streaming.board.polls import PollStatus
 from streaming.config.view_sections import MetricsSection
-from streaming.end_offsets.store import EndOffsets, Topic
+from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.exporter import Exporter
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
@@ -32,24 +27,19 @@ from tests.streaming.board_rows import Shard
 from tests.streaming.boards import (
     CLUSTER,
     NOW_MS,
-    OFFSETS_TOPIC,
     THEN_MS,
     board_of,
     classic_group,
-    described,
     log_ends,
     rendered,
     sample,
 )
+from tests.streaming.metrics.scenes import SCENES, UNKNOWN, VALUES, Labels
 
-Labels = Mapping[str, str]
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def exporter(board: Board, *, partition_series: bool = True, rebalance_histogram: bool = True) -> Exporter:
-    sink = SinkState(name="kafka-events", waiting=3, oldest_ms=NOW_MS - 7_000, dropped=2, delivered=40)
-    board.health.show_sinks(lambda: [sink])
-    board.health.show_source_age(lambda: 4.0)
     return Exporter(
         board,
         CLUSTER,
@@ -81,259 +71,25 @@ def series(found: Samples, name: str) -> list[dict[str, str]]:
     return [{name: text for name, text in each.items() if not name.startswith("cluster")} for each in labels]
 
 
-def mixed_group() -> Iterator[tuple[bytes, bytes | None]]:
-    """A static classic member joins a new consumer group between two epochs; a third is away."""
-    yield builders.consumer_group_epoch("mixed", 5)
-    yield builders.consumer_group_target_assignment_epoch("mixed", 5)
-    yield builders.consumer_group_member_subscription("mixed", "new", topics=["orders"], server_assignor="uniform")
-    yield builders.consumer_group_member_subscription(
-        "mixed",
-        "old",
-        topics=["orders"],
-        instance_id="i-1",
-        classic=builders.classic_member_metadata(range=builders.subscription(["orders"])),
-    )
-    yield builders.consumer_group_member_subscription("mixed", "away", topics=["orders"], instance_id="i-2")
-    yield builders.consumer_group_current_assignment("mixed", "new", epoch=5, assigned={"orders": [0]})
-    yield builders.consumer_group_current_assignment("mixed", "old", epoch=5, assigned={"orders": [1]})
-    yield builders.consumer_group_current_assignment("mixed", "away", epoch=-2)
-
-
 @pytest.fixture(scope="module")
-def full() -> Samples:
-    """A scrape of `full_board`."""
-    return scraped(exporter(full_board()))
+def scenes() -> dict[str, Samples]:
+    """Scene → a scrape of its board."""
+    return {name: scraped(exporter(scene.board())) for name, scene in SCENES.items()}
 
 
-def full_board() -> Board:
-    """A cluster in which there is something of everything."""
-    shard = Shard(7)
-    ends = log_ends(orders=3, **{OFFSETS_TOPIC: 8})
-    for epoch in (1, 3):
-        elected = Topic(builders.topic_id(OFFSETS_TOPIC), OFFSETS_TOPIC, 8, {7: 1}, {7: epoch})
-        ends.set_topics([described("orders", 3), elected], [])
-    sample(ends, NOW_MS - 4_000, "orders", 80, 40, 0)
-    high = {("orders", 0): 100, ("orders", 1): 40, ("orders", 2): 0, (OFFSETS_TOPIC, 7): 500}
-    ends.record(NOW_MS - 2_000, high, {**high, ("orders", 1): 15, (OFFSETS_TOPIC, 7): 450})
-    ends.record_earliest({("orders", 0): 7})
-
-    first = builders.member("m-1", {"orders": [0, 1]}, topics=["orders"], instance_id="i-1")
-    again = builders.member("m-1b", {"orders": [0]}, topics=["orders"], instance_id="i-1")
-    twice = builders.member("m-2", {"orders": [0]}, topics=["orders"])
-    for generation, members, time_ms in ((3, [first], THEN_MS), (5, [again, twice], THEN_MS + 1_000)):
-        record = builders.group_metadata("twice", generation=generation, members=members, timestamp=time_ms - 250)
-        shard.pending.append((time_ms, *record))
-    for offset in (95, 90):
-        shard.pending.append((THEN_MS, *builders.offset_commit("twice", "orders", 0, offset, timestamp=THEN_MS)))
-    shard.pending.append((THEN_MS, *builders.offset_commit("twice", "orders", 1, 10, timestamp=THEN_MS + 500)))
-    # Once each way, offline: an empty group of each protocol takes the other's place, in one step each.
-    empty = builders.group_metadata("converted", generation=2, protocol=None)
-    shard.pending.append((THEN_MS, *empty))
-    for time_ms, records in (
-        (THEN_MS + 1, (builders.group_metadata_tombstone("converted"), builders.consumer_group_epoch("converted", 3))),
-        (THEN_MS + 2, (builders.consumer_group_epoch_tombstone("converted"), empty)),
-    ):
-        shard.pending += [(time_ms, *record) for record in records]
-    shard.pending.append((THEN_MS, *builders.consumer_group_epoch("idle", 2)))
-    connect = builders.group_metadata(
-        "connect", generation=1, members=[builders.member("w-1")], protocol_type="connect", protocol="sessioned"
-    )
-    shard.pending.append((THEN_MS, *connect))
-    user_data = builders.assignment({"t": [0]}, user_data=b"mine")
-    custom = builders.group_metadata(
-        "custom", generation=1, protocol="own", members=[builders.member("c-1", assignment_bytes=user_data)]
-    )
-    shard.pending.append((THEN_MS, *custom))
-    shard.pending += [(THEN_MS, *record) for record in (*mixed_group(), *unclean_group())]
-    reads_nothing = builders.group_metadata("ghost", generation=1, members=[builders.member("g-1", topics=["t"])])
-    shard.pending += [(THEN_MS, *reads_nothing), (THEN_MS, *builders.offset_commit("ghost", "orders", 0, 40))]
-    for topic, partition in (("orders", 0), ("away", 0), ("away", 1)):
-        shard.pending.append((THEN_MS, *builders.offset_commit("half-known", topic, partition, 40)))
-    key, epoch_value = builders.consumer_group_epoch("idle", 2)
-    shard.pending.append((THEN_MS, key, b"\x00\x01" + (epoch_value or b"")[2:]))
-    shard.pending += [(THEN_MS, b"\x00\x63", b"x"), (THEN_MS, b"\x00\x03\x00", None), (THEN_MS, *share_group())]
-    shard.pending.append((THEN_MS, *builders.consumer_group_epoch("counted", 2)))
-    shard.replica.group("counted", 7).counters = GroupCounters(
-        partitions_kept=2, stale_claims=3, static_returns=4, rebalances_saved=5, rebalances_avoidable=6, offset_resets=7
-    )
-    expected = Expected("twice", frozenset(("shares_partitions",)), "each reads all")
-    board = board_of(shard, ends, Expectations([expected]))
-    board.health.set_log_end_at_start({7: 1}, {7: 1})
-    board.health.set_positions({7: 480}, {7: 450}, NOW_MS - 3_000)
-    board.health.observe_batch(0.3)
-    board.health.observe_batch(1.0)
-    board.health.show_history_size(lambda: 4_096)
-    board.findings.set_overdue({"rebalance_stuck": ["mixed"]})
-    board.findings.set_not_back({"mixed": NotBack(2, THEN_MS, is_open=True)})
-    board.health.offsets_partitions = 8
-    copy = Shard(6).write(builders.offset_commit("idle", "orders", 0, 1, timestamp=THEN_MS - 1), timestamp_ms=THEN_MS)
-    board.settled(1, copy)
-    late = builders.offset_commit("twice", "orders", 2, 0, timestamp=NOW_MS - 400)
-    board.apply(1, shard.write(late, timestamp_ms=NOW_MS - 400), NOW_MS)
-    return board
-
-
-def unclean_group() -> Iterator[tuple[bytes, bytes | None]]:
-    """A consumer group that became a classic one, without the tombstone of its expression."""
-    yield builders.consumer_group_epoch("unclean", 5)
-    yield builders.consumer_group_regular_expression("unclean", "orders.*", ["orders"])
-    yield builders.consumer_group_epoch_tombstone("unclean")
-    yield builders.group_metadata("unclean", generation=5, protocol=None)
-
-
-def share_group() -> tuple[bytes, bytes | None]:
-    return builders.share_group_epoch("shared", 4)
-
-
-TWICE: Final = {"group": "twice"}
-MIXED: Final = {"group": "mixed"}
-COUNTED: Final = {"group": "counted"}
-LAG: Final = {"cluster_name": CLUSTER, "group": "twice"}
-
-TWO_OWNERS: Final = {"finding": "duplicate_assignment", "client_id": "client", "client_host": builders.HOST}
-
-VALUES: Final[list[tuple[str, Labels, float]]] = [
-    ("kafka_group_info", {**TWICE, "type": "classic", "protocol": "range"}, 1),
-    ("kafka_group_info", {**MIXED, "type": "consumer", "protocol": "uniform"}, 1),
-    ("kafka_group_info", {"group": "shared", "type": "share", "protocol": ""}, 1),
-    ("kafka_group_state", {**TWICE, "state": "Stable"}, 1),
-    ("kafka_group_epoch", TWICE, 5),
-    ("kafka_group_assignment_epoch", MIXED, 5),
-    ("kafka_group_members", {**TWICE, "protocol": "classic"}, 2),
-    ("kafka_group_members", {**TWICE, "protocol": "consumer"}, 0),
-    ("kafka_group_members", {**MIXED, "protocol": "classic"}, 1),
-    ("kafka_group_members", {**MIXED, "protocol": "consumer"}, 2),
-    ("kafka_group_rebalances_total", TWICE, 1),
-    ("kafka_group_rebalance_rounds_lost_total", TWICE, 1),
-    ("kafka_group_partitions_moved_total", TWICE, 1),
-    ("kafka_group_partitions_kept_total", COUNTED, 2),
-    ("kafka_group_rebalance_stuck", TWICE, 0),
-    ("kafka_group_rebalance_stuck", MIXED, 1),
-    ("kafka_group_members_not_back", MIXED, 2),
-    ("kafka_group_storm_rebalances", TWICE, 1),
-    ("kafka_group_unsettled_seconds", TWICE, 9),
-    ("kafka_group_unsettled_epochs", TWICE, 1),
-    ("kafka_group_silenced_total", {**TWICE, "kind": "duplicate_assignment"}, 1),
-    ("kafka_group_silenced_total", {**TWICE, "kind": "stale_claim"}, 0),
-    ("kafka_group_events_total", {**TWICE, "kind": "duplicate_assignment"}, 1),
-    ("kafka_group_events_total", {**TWICE, "kind": "offset_rewound"}, 1),
-    ("kafka_group_offset_resets_total", COUNTED, 7),
-    ("kafka_group_leftover_records", TWICE, 0),
-    ("kafka_group_leftover_records", {"group": "unclean"}, 1),
-    ("kafka_group_unsubscribed_lag", TWICE, 0),
-    ("kafka_group_unsubscribed_lag", {"group": "ghost"}, 60),
-    ("group_monitor_offsets_partitions_without_leader", {}, 0),
-    ("group_monitor_open_transaction_seconds", {"partition": "7"}, 2),
-    ("group_monitor_coordinator_moves_total", {"partition": "7"}, 2),
-    ("group_monitor_coordinator_moves_total", {"partition": "6"}, 0),
-    ("group_monitor_rebuilds_total", {}, 0),
-    ("group_monitor_groups_in_two_partitions", {}, 1),
-    ("group_monitor_left_out", {"from": "page", "what": "groups"}, 0),
-    ("group_monitor_left_out", {"from": "metrics", "what": "topics"}, 0),
-    ("kafka_group_assigned_partitions", {**TWICE, "topic": "orders"}, 1),
-    ("kafka_group_assigned_partitions", {**MIXED, "topic": "orders"}, 2),
-    ("kafka_group_involved_members", {**TWICE, **TWO_OWNERS, "member_id": "m-1b", "instance_id": "i-1"}, 1),
-    ("kafka_group_involved_members", {**TWICE, **TWO_OWNERS, "member_id": "m-2", "instance_id": ""}, 1),
-    ("kafka_cluster_gate", {"gate": "upgrade", "verdict": "closed"}, 1),
-    ("kafka_cluster_gate", {"gate": "downgrade", "verdict": "closed"}, 1),
-    ("kafka_cluster_gate_reasons", {"gate": "upgrade", "effect": "stop", "code": "duplicate_assignment"}, 1),
-    ("kafka_cluster_gate_reasons", {"gate": "downgrade", "effect": "stop", "code": "unknown_records"}, 1),
-    ("kafka_cluster_readiness_groups", {"readiness": "ready"}, 1),
-    ("kafka_cluster_readiness_groups", {"readiness": "care"}, 1),
-    ("kafka_cluster_readiness_groups", {"readiness": "blocked"}, 2),
-    ("kafka_cluster_readiness_groups", {"readiness": "unknown"}, 4),
-    ("kafka_cluster_readiness_groups", {"readiness": "done"}, 0),
-    ("kafka_cluster_readiness_groups", {"readiness": "out_of_scope"}, 3),
-    ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.1"}, 0),
-    ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "0.25"}, 1),
-    ("kafka_group_rebalance_duration_seconds_bucket", {**TWICE, "le": "+Inf"}, 1),
-    ("kafka_group_rebalance_duration_seconds_count", TWICE, 1),
-    ("kafka_group_rebalance_duration_seconds_sum", TWICE, 0.25),
-    ("kafka_group_rebalancing_seconds", MIXED, 0),
-    ("kafka_group_duplicate_partitions", TWICE, 1),
-    ("kafka_group_duplicate_partitions", MIXED, 0),
-    ("kafka_group_unassigned_partitions", TWICE, 2),
-    ("kafka_group_unassigned_partitions", MIXED, 1),
-    ("kafka_group_stale_claims_total", COUNTED, 3),
-    ("kafka_group_static_members", TWICE, 1),
-    ("kafka_group_static_members", MIXED, 2),
-    ("kafka_group_static_members_absent", MIXED, 1),
-    ("kafka_group_static_members_absent", TWICE, 0),
-    ("kafka_group_static_member_replacements_total", TWICE, 1),
-    ("kafka_group_static_member_returns_total", COUNTED, 4),
-    ("kafka_group_rebalances_saved_total", COUNTED, 5),
-    ("kafka_group_rebalances_avoidable_total", COUNTED, 6),
-    ("kafka_group_migration_phase", {**TWICE, "phase": "classic"}, 1),
-    ("kafka_group_migration_phase", {"group": "idle", "phase": "upgraded"}, 1),
-    ("kafka_group_migration_phase", {"group": "connect", "phase": "classic"}, 1),
-    ("kafka_group_migration_upgraded_members", MIXED, 2),
-    ("kafka_group_migration_mixed_seconds", MIXED, 10),
-    ("kafka_group_migration_mixed_seconds", TWICE, 0),
-    ("kafka_group_conversions_total", {"group": "converted", "direction": "upgrade"}, 1),
-    ("kafka_group_conversions_total", {"group": "converted", "direction": "downgrade"}, 1),
-    ("kafka_group_upgrade_blockers", {"group": "custom", "reason": "assignment_user_data"}, 1),
-    ("kafka_cluster_groups", {"type": "classic", "state": "Stable"}, 4),
-    ("kafka_cluster_groups", {"type": "consumer", "state": "Reconciling"}, 1),
-    ("kafka_cluster_groups", {"type": "share", "state": "Empty"}, 1),
-    ("kafka_cluster_leftover_records", {"record_type": "3"}, 3),
-    ("kafka_cluster_leftover_records", {"record_type": "5"}, 3),
-    ("kafka_cluster_leftover_records", {"record_type": "11"}, 1),
-    ("kafka_cluster_leftover_records", {"record_type": "23"}, 0),
-    ("kafka_group_commits_total", {**TWICE, "topic": "orders"}, 4),
-    ("kafka_group_offset_rewinds_total", {**TWICE, "topic": "orders"}, 1),
-    ("kafka_group_commit_age_seconds", {**TWICE, "topic": "orders", "partition": "1"}, 9.5),
-    ("kafka_consumergroup_group_offset", {**LAG, "topic": "orders", "partition": "0"}, 90),
-    ("kafka_consumergroup_group_lag", {**LAG, "topic": "orders", "partition": "0"}, 10),
-    ("kafka_consumergroup_group_lag_seconds", {**LAG, "topic": "orders", "partition": "0"}, 3),
-    ("kafka_consumergroup_group_lag_seconds", {**LAG, "topic": "orders", "partition": "2"}, 0),
-    # Commits before the first sample have a lower bound, and are in the group's largest.
-    ("kafka_consumergroup_group_lag_seconds", {**LAG, "topic": "orders", "partition": "1"}, 4),
-    ("kafka_consumergroup_group_max_lag_seconds", LAG, 4),
-    ("kafka_consumergroup_group_stable_lag", {**LAG, "topic": "orders", "partition": "1"}, 5),
-    ("kafka_consumergroup_group_max_lag", LAG, 30),
-    ("kafka_consumergroup_group_sum_lag", LAG, 40),
-    ("kafka_consumergroup_group_topic_sum_lag", {**LAG, "topic": "orders"}, 40),
-    ("kafka_group_unknown_lag_partitions", {"group": "half-known"}, 2),
-    ("kafka_consumergroup_group_topic_sum_lag", {**LAG, "group": "half-known", "topic": "orders"}, 60),
-    ("kafka_consumergroup_group_max_lag", {**LAG, "group": "half-known"}, 60),
-    ("kafka_partition_latest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "0"}, 100),
-    ("kafka_partition_earliest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "0"}, 7),
-    ("group_monitor_replica_lag_records", {"partition": "7"}, 20),
-    ("group_monitor_open_transaction_records", {"partition": "7"}, 50),
-    ("group_monitor_record_to_metric_seconds_bucket", {"le": "0.25"}, 0),
-    ("group_monitor_record_to_metric_seconds_bucket", {"le": "0.5"}, 1),
-    ("group_monitor_record_to_metric_seconds_count", {}, 1),
-    ("group_monitor_unknown_records_total", {"record_type": "99"}, 1),
-    ("group_monitor_undecodable_records_total", {"record_type": "3"}, 1),
-    ("group_monitor_newer_value_versions_total", {"record_type": "3"}, 1),
-    ("group_monitor_batch_seconds_bucket", {"le": "0.25"}, 0),
-    ("group_monitor_batch_seconds_bucket", {"le": "1.0"}, 2),
-    ("group_monitor_batch_seconds_count", {}, 2),
-    ("group_monitor_batch_seconds_sum", {}, 1.3),
-    ("group_monitor_source_age_seconds", {}, 4),
-    ("group_monitor_source_info", {"kind": "log"}, 1),
-    ("group_monitor_groups_not_described", {}, 0),
-    ("group_monitor_sink_waiting", {"sink": "kafka-events"}, 3),
-    ("group_monitor_sink_waiting_seconds", {"sink": "kafka-events"}, 7),
-    ("group_monitor_sink_delivered_total", {"sink": "kafka-events"}, 40),
-    ("group_monitor_sink_dropped_total", {"sink": "kafka-events"}, 2),
-    ("group_monitor_ready", {}, 1),
-    (
-        "group_monitor_build_info",
-        {"version": release(), "python": platform.python_version(), "spark": version("pyspark")},
-        1,
-    ),
-    ("group_monitor_end_offset_age_seconds", {}, 2),
-    ("group_monitor_history_bytes", {}, 4_096),
-]
+def metric_names(samples: Iterable[Samples]) -> set[str]:
+    """Those of the catalogue: a histogram's series are of one."""
+    return {re.sub("_(bucket|count|sum)$", "", name) for found in samples for name, _ in found}
 
 
 @pytest.mark.parametrize(
-    ("name", "labels", "expected"), VALUES, ids=[f"{name} {' '.join(labels.values())}" for name, labels, _ in VALUES]
+    ("scene", "name", "labels", "expected"),
+    VALUES,
+    ids=[f"{name} {' '.join(labels.values())} ({scene})" for scene, name, labels, _ in VALUES],
 )
-def test_metric(full: Samples, name: str, labels: Labels, expected: float) -> None:
+def test_metric(scenes: dict[str, Samples], scene: str, name: str, labels: Labels, expected: float) -> None:
     """Each row is on the page with its value."""
-    assert expected == pytest.approx(value(full, name, **labels))
+    assert expected == pytest.approx(value(scenes[scene], name, **labels))
 
 
 PROCESS: Final = {
@@ -345,9 +101,9 @@ PROCESS: Final = {
 }
 
 
-def test_the_process_has_its_figures(full: Samples) -> None:
+def test_the_process_has_its_figures(scenes: dict[str, Samples]) -> None:
     """Those that every Prometheus client has, of this process, with the cluster's name."""
-    process = {name: found for (name, _), found in full.items() if name.startswith("process_")}
+    process = {name: found for (name, _), found in scenes["ready"].items() if name.startswith("process_")}
 
     assert PROCESS == process.keys()
     assert 10 * 1024**2 < process["process_resident_memory_bytes"] < 100 * 1024**3
@@ -392,64 +148,45 @@ def test_of_half_a_log_no_readiness_is_counted() -> None:
     assert "kafka_cluster_readiness_groups" not in names
 
 
-def test_every_metric_is_asserted_and_fed(full: Samples) -> None:
-    """Nothing half-plugged: a row of the catalogue has a feeder, and a value in the table above or of the process."""
-    asserted = {name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum") for name, _, _ in VALUES}
+def test_every_metric_is_asserted_and_fed(scenes: dict[str, Samples]) -> None:
+    """Nothing half-plugged: a row of the catalogue has a feeder, and a value in a scene or of the process."""
+    asserted = {re.sub("_(bucket|count|sum)$", "", name) for _, name, _, _ in VALUES}
 
     assert set(CATALOGUE) == (asserted | PROCESS) & set(CATALOGUE)
-    assert set() == {name.removesuffix("_bucket") for name, _ in full} - {
-        suffixed for name in CATALOGUE for suffixed in (name, f"{name}_count", f"{name}_sum")
-    }
+    assert set() == metric_names(scenes.values()) - set(CATALOGUE)
 
 
 def test_of_polled_groups_there_is_nothing_that_only_the_log_has() -> None:
     """Not even 0; what a poll has is there, and that it is polled."""
-    board = full_board()
     status = PollStatus(interval_ms=5_000, polled_ms=NOW_MS, left_out={"hidden": "not authorised"})
-    board.health.show_polls(lambda: status)
-    found = scraped(exporter(board))
-    names = {name.removesuffix("_bucket").removesuffix("_count").removesuffix("_sum") for name, _ in found}
+    polled: dict[str, Samples] = {}
+    for name, scene in SCENES.items():
+        board = scene.board()
+        board.health.show_polls(lambda: status)
+        polled[name] = scraped(exporter(board))
 
-    assert set() == names & LOG_ONLY
-    assert set() == CATALOGUE.keys() - LOG_ONLY - names
+    assert set() == metric_names(polled.values()) & LOG_ONLY
+    assert set() == CATALOGUE.keys() - LOG_ONLY - metric_names(polled.values())
     assert (1, 1) == (
-        value(found, "group_monitor_source_info", kind="admin"),
-        value(found, "group_monitor_groups_not_described"),
+        value(polled["ready"], "group_monitor_source_info", kind="admin"),
+        value(polled["ready"], "group_monitor_groups_not_described"),
     )
 
 
-UNKNOWN: Final[list[tuple[str, Labels]]] = [
-    ("kafka_group_rebalances_total", COUNTED),
-    ("kafka_group_stale_claims_total", TWICE),
-    ("kafka_group_conversions_total", {**TWICE, "direction": "upgrade"}),
-    ("kafka_group_offset_rewinds_total", {"group": "ghost", "topic": "orders"}),
-    ("kafka_group_assignment_epoch", TWICE),
-    ("kafka_group_rebalancing_seconds", TWICE),
-    ("kafka_group_duplicate_partitions", {"group": "shared"}),
-    ("kafka_group_migration_phase", {"group": "shared", "phase": "upgraded"}),
-    ("kafka_group_state", {**TWICE, "state": "Empty"}),
-    ("kafka_consumergroup_group_stable_lag", {**LAG, "topic": "orders", "partition": "0"}),
-    ("kafka_consumergroup_group_sum_lag", {**LAG, "group": "mixed"}),
-    ("kafka_consumergroup_group_sum_lag", {**LAG, "group": "half-known"}),
-    ("kafka_consumergroup_group_topic_sum_lag", {**LAG, "group": "half-known", "topic": "away"}),
-    ("kafka_group_unsubscribed_lag", {"group": "half-known"}),
-    ("kafka_group_unknown_lag_partitions", TWICE),
-    ("kafka_partition_earliest_offset", {"cluster_name": CLUSTER, "topic": "orders", "partition": "1"}),
-    ("group_monitor_replica_lag_records", {"partition": "0"}),
-]
-
-
 @pytest.mark.parametrize(
-    ("name", "labels"), UNKNOWN, ids=[f"{name} {' '.join(labels.values())}" for name, labels in UNKNOWN]
+    ("scene", "name", "labels"),
+    UNKNOWN,
+    ids=[f"{name} {' '.join(labels.values())} ({scene})" for scene, name, labels in UNKNOWN],
 )
-def test_what_is_not_known_has_no_sample(full: Samples, name: str, labels: Labels) -> None:
+def test_what_is_not_known_has_no_sample(scenes: dict[str, Samples], scene: str, name: str, labels: Labels) -> None:
     """No 0, no -1 and no NaN in the place of a figure there is not."""
-    assert value(full, name, **labels) is None
+    assert value(scenes[scene], name, **labels) is None
 
 
-def test_no_sample_is_negative_or_not_a_number(full: Samples) -> None:
+@pytest.mark.parametrize("scene", SCENES)
+def test_no_sample_is_negative_or_not_a_number(scenes: dict[str, Samples], scene: str) -> None:
     """One NaN would poison every sum over the metric."""
-    assert [] == [key for key, each in full.items() if math.isnan(each) or math.isinf(each) or each < 0]
+    assert [] == [key for key, each in scenes[scene].items() if math.isnan(each) or math.isinf(each) or each < 0]
 
 
 def test_an_empty_board_tells_of_the_monitor_only() -> None:
@@ -684,9 +421,10 @@ def test_the_page_is_what_prometheus_client_would_write() -> None:
 
 
 @needs_promtool
-def test_prometheus_has_nothing_against_the_page() -> None:
+@pytest.mark.parametrize("scene", SCENES)
+def test_prometheus_has_nothing_against_the_page(scene: str) -> None:
     """Names, units, types and help texts of all metrics are as Prometheus wants them."""
-    page, _ = rendered(exporter(full_board()))
+    page, _ = rendered(exporter(SCENES[scene].board()))
 
     assert "" == promtool("check", "metrics", page=page.decode())
 
