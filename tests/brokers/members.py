@@ -12,6 +12,7 @@ from streaming.demo.embedded_broker import DEFAULT_JARS_DIR
 from streaming.demo.verifiable_consumer import ASSIGNORS, Assignor, Protocol
 from streaming.spark import java
 from tests.brokers.releases import Release
+from tests.in_process_members import librdkafka_settings
 
 NEWEST: Final = (4, 3)
 """Of the jars that demo and tests have."""
@@ -87,20 +88,13 @@ def librdkafka(
     instance_id: str | None = None,
 ) -> Member:
     """A member of librdkafka."""
-    settings = {
-        "bootstrap.servers": servers,
-        "group.id": group,
-        "client.id": name,
-        "group.protocol": protocol,
-        "auto.offset.reset": "earliest",
-        "auto.commit.interval.ms": 500,
-        "log_level": 0,
-    }
+    of_classic = assignor if protocol == "classic" else None
+    settings = librdkafka_settings(
+        servers, group, name, protocol=protocol, assignor=of_classic, instance_id=instance_id
+    )
+    settings["log_level"] = 0
     if protocol == "classic":
-        settings |= {"partition.assignment.strategy": assignor, "session.timeout.ms": SESSION_MS}
-        settings |= {"heartbeat.interval.ms": 500}
-    if instance_id is not None:
-        settings["group.instance.id"] = instance_id
+        settings |= {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 500}
     command = [sys.executable, "-m", "tests.brokers.member_process", json.dumps(settings), topic]
     return Member(name, command, directory)
 

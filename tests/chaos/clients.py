@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from coordinator_model.state.shards import offsets_partition
 from streaming.demo.verifiable_consumer import Protocol
+from tests.in_process_members import librdkafka_settings
 
 PARTITIONS: Final = 6
 """Of each topic that is read."""
@@ -97,22 +98,13 @@ class Member:
         assignor: str | None = None,
         static: bool = False,
     ) -> None:
-        self._settings: dict[str, str | int] = {
-            "bootstrap.servers": servers,
-            "group.id": group,
-            "client.id": client_id,
-            "group.protocol": protocol,
-            "auto.offset.reset": "earliest",
-            "auto.commit.interval.ms": 500,
-            "topic.metadata.refresh.interval.ms": 5_000,
-            **QUIET,
-        }
+        instance_id = client_id if static else None
+        self._settings = librdkafka_settings(
+            servers, group, client_id, protocol=protocol, assignor=assignor, instance_id=instance_id
+        )
+        self._settings |= {"topic.metadata.refresh.interval.ms": 5_000, **QUIET}
         if protocol == "classic":
             self._settings |= {"session.timeout.ms": 8_000, "heartbeat.interval.ms": 1_000}
-        if assignor is not None:
-            self._settings["partition.assignment.strategy"] = assignor
-        if static:
-            self._settings["group.instance.id"] = client_id
         self._topic = topic
         self._leaving, self._again = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=client_id, daemon=True)

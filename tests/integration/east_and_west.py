@@ -39,7 +39,7 @@ from streaming.sinks import topic_format
 from streaming.sinks.topic_setup import sink_findings
 from tests.faults.coordinator_log import PARTITIONS, Answer, replayed
 from tests.faults.reported import shown
-from tests.integration.in_process_member import InProcessMember
+from tests.in_process_members import InProcessMember
 
 EVENTS, GROUPS = "monitor-events", "monitor-groups"
 SINK: Final = f"kafka_sink: {{events_topic: {EVENTS}, groups_topic: {GROUPS}, groups_interval_ms: 300}}\n"

@@ -21,7 +21,7 @@ from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import Protocol, VerifiableConsumer, create_topics
 from streaming.metrics.catalogue import CATALOGUE
 from tests.group_tool import GroupTool
-from tests.integration.in_process_member import InProcessMember
+from tests.in_process_members import InProcessMember
 from tests.integration.kafka_truth import Described, agreement
 from tests.streaming.otlp.collector import Collector, plain
 

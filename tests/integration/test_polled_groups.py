@@ -22,8 +22,8 @@ from streaming.kafka.preflight import Finding, broker_findings, instead
 from streaming.metrics.catalogue import LOG_ONLY
 from streaming.polling.client import REFUSALS
 from streaming.polling.missing import GROUP_REFUSED, TOPIC_REFUSED
+from tests.in_process_members import InProcessMember
 from tests.integration.guarded_broker import SECURITY, Started, allow, guarded_broker
-from tests.integration.in_process_member import InProcessMember
 from tests.integration.streams_member import SUBTOPOLOGY, StreamsMember
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(200)]

@@ -31,7 +31,7 @@ from streaming.history.queries import History
 from streaming.kafka.log_bounds import AWAY, LogBounds
 from streaming.recording.recorder import LogRecorder
 from tests.group_tool import GroupTool
-from tests.integration.in_process_member import InProcessMember
+from tests.in_process_members import InProcessMember
 from tests.integration.kafka_truth import Described, agreement
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]

@@ -21,7 +21,7 @@ from streaming.recording.recorder import LogRecorder
 from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
 from streaming.watchers.lag_sampler import LagSampler
 from streaming.watchers.overdue_watch import OverdueWatch
-from tests.integration.in_process_member import InProcessMember
+from tests.in_process_members import InProcessMember
 from tests.integration.raw_member import RawMember
 from tests.left_out import needs_kafka_jars
 from tests.streaming.board_rows import Shard

@@ -36,8 +36,7 @@ from tests.dashboards.prometheus_tools import (
     running_prometheus,
 )
 from tests.dashboards.webhook import Webhook, running_webhook
-from tests.integration.doubling_member import DoublingMember
-from tests.integration.in_process_member import InProcessMember
+from tests.in_process_members import DoublingMember, InProcessMember
 from tests.left_out import needs
 from tests.page.browser import CHROMIUM, Watched
 

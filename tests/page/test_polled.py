@@ -6,14 +6,14 @@ from streaming.base.batch_rows import BatchRows
 from streaming.polling.poller import GroupPoller
 from tests.page.browser import OpenPage
 from tests.page.stage import Stage, now_ms
-from tests.streaming.polling.fake_cluster import FakeCluster, classic, consumer, listed
+from tests.streaming.polling.fake_rounds import FakeRounds, classic, consumer, listed
 
 NOT_KNOWN = "\u2013"
 
 
 def test_polled_groups_show_what_is_known_and_nothing_else(stage: Stage, open_page: OpenPage) -> None:
     """On every page it is said above everything; what only the log has is a dash; without answers all figures go."""
-    cluster = FakeCluster(listed(old=classic("a"), mixed=consumer(("b", 1), ("c", 0))))
+    cluster = FakeRounds(round=listed(old=classic("a"), mixed=consumer(("b", 1), ("c", 0))))
     poller = GroupPoller(
         cluster.connect,
         lambda rows, at_ms: stage.board.apply(at_ms, BatchRows(rows), at_ms),

@@ -17,10 +17,9 @@ from streaming.demo.verifiable_consumer import Assignor, Protocol, create_topics
 from streaming.spark import java
 from tests.group_tables import StateRow
 from tests.group_tool import GroupTool
-from tests.integration.in_process_member import InProcessMember
+from tests.in_process_members import InProcessMember, PythonMember
 from tests.recorder.clients import PATIENCE_SECONDS, ClientJvm, Member, StreamsMember, consumer, share_consumer
 from tests.recorder.old_client import OldClient
-from tests.recorder.other_clients import PythonMember
 from tests.recorder.versions import KafkaVersion, jars_of
 
 _RECORDS: Final = 20
@@ -139,7 +138,7 @@ class Scene:
 
     def join_kafka_python(self, name: str, topic: str) -> None:
         """And one of a third."""
-        self.members.append(PythonMember(self.cluster.servers, self.group, name, topic))
+        self.members.append(PythonMember(self.cluster.servers, self.group, topic, name))
 
     def doomed(self) -> ClientJvm:
         """A JVM for members that are to be killed."""

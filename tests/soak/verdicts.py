@@ -24,7 +24,7 @@ from confluent_kafka import Producer
 from lab.monitor_process import MonitorProcess
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import Protocol, create_topics
-from tests.integration.in_process_member import InProcessMember
+from tests.in_process_members import InProcessMember
 
 GROUPS: Final = 50
 TOPICS: Final = {f"topic-{number}": 6 for number in range(10)}

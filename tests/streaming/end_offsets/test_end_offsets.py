@@ -19,7 +19,7 @@ from streaming.end_offsets.open_transactions import STANDS_MS
 from streaming.end_offsets.sampler import DESCRIBE_AGAIN_MS, DESCRIBE_EVERY_MS, EndOffsetSampler
 from streaming.end_offsets.store import GONE_AFTER_MS, STALE_AFTER_MS, EndOffsets, Topic, Wanted
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, described, sample
-from tests.streaming.fake_offsets_client import FakeClient, FakeCluster
+from tests.streaming.fake_log_ends import FakeLogEnds
 from tests.streaming.kafka.fake_brokers import FakeBrokers, brokers
 
 __all__ = ["brokers"]
@@ -29,7 +29,7 @@ class Rig:
     """A sampler over a fake cluster, with a clock that is set."""
 
     def __init__(self, file: Path | None = None, interval_ms: int = 10) -> None:
-        self.cluster = FakeCluster()
+        self.cluster = FakeLogEnds()
         self.cluster.topic(OFFSETS_TOPIC, 100, 200)
         self.ends = EndOffsets()
         self.wanted = Wanted()
@@ -197,7 +197,7 @@ def test_an_outage_makes_figures_old_and_is_reported_once() -> None:
     assert ["end_offsets_unavailable", "end_offsets_available_again"] == [line["event"] for line in lines]
     assert "broker is away" in lines[0]["reason"]
     assert 5.0 == lines[1]["after_seconds"]
-    assert (2, 1) == (rig.cluster.connections, rig.cluster.closed)
+    assert (6, 5) == (rig.cluster.connections, rig.cluster.closed), "a connection that failed is let go"
 
 
 def test_a_partition_that_falls_silent_has_no_end() -> None:
@@ -541,7 +541,7 @@ def test_records_that_cannot_be_asked_for_cost_no_round_and_are_logged_once(monk
     def refuse(*_: object) -> None:
         raise KafkaConnectionError("no reader")
 
-    monkeypatch.setattr(FakeClient, "written_ms", refuse)
+    monkeypatch.setattr(FakeLogEnds, "written_ms", refuse)
     with capture_logs() as lines:
         for end in (90, 91):
             rig.cluster.last_stable[PLACE] = end

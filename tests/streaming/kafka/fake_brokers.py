@@ -16,6 +16,15 @@ Place = tuple[str, int]
 _Said = TypeVar("_Said")
 
 
+def driven(under_way: Coroutine[Any, Any, _Said]) -> _Said:
+    """What a coroutine returns that waits for nobody."""
+    try:
+        while True:
+            under_way.send(None)
+    except StopIteration as answered:
+        return answered.value  # type: ignore[no-any-return]  # what the coroutine returns
+
+
 @dataclass
 class FakeBrokers:
     """A cluster of two brokers, and the client's view of it.
@@ -61,12 +70,7 @@ class FakeBrokers:
     # -- what kafka-python's connection manager does ------------------------------------------------------------------
 
     def run(self, question: Callable[..., Coroutine[Any, Any, _Said]], *args: object) -> _Said:
-        under_way = question(*args)
-        try:
-            while True:
-                under_way.send(None)
-        except StopIteration as answered:
-            return answered.value  # type: ignore[no-any-return]  # what the coroutine returns
+        return driven(question(*args))
 
     async def refresh_metadata(self) -> None:
         self.looks += 1

@@ -11,13 +11,14 @@ from streaming.kafka import broker_queries
 from streaming.kafka.broker_apis import BrokerAnswer, asked_each
 from streaming.kafka.broker_queries import settings_of
 from tests.brokers_by_release import api_versions, broker, brokers
+from tests.streaming.kafka.fake_brokers import driven
 
 KRAFT: Final = {"metadata.version": {"supported": (1, 30), "finalized": (25, 25)}}
 ON: Final = {**KRAFT, "group.version": {"supported": (0, 1), "finalized": (1, 1)}}
 OFF: Final = {**KRAFT, "group.version": {"supported": (0, 1)}}
 
 
-class FakeCluster:
+class ReleasedBrokers:
     """A client whose brokers each answer ApiVersions as a release does, or with an error."""
 
     def __init__(self, releases: Mapping[int, str | KafkaError], error_code: int = 0, features: Any = None) -> None:
@@ -29,12 +30,7 @@ class FakeCluster:
         self.listed = 0
 
     def run(self, question: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        under_way = question()
-        try:
-            while True:
-                under_way.send(None)
-        except StopIteration as answered:
-            return answered.value
+        return driven(question())
 
     async def send(self, _: object, node_id: int) -> Any:
         release = self.releases[node_id]
@@ -59,7 +55,7 @@ class FakeCluster:
 
 def test_every_broker_is_asked() -> None:
     """Not any one: in a roll they differ."""
-    found = asked_each(FakeCluster({3: "4.3", 1: "3.6", 2: "2.0"}))
+    found = asked_each(ReleasedBrokers({3: "4.3", 1: "3.6", 2: "2.0"}))
 
     assert [broker(1, "3.6"), broker(2, "2.0"), broker(3, "4.3")] == [of.broker for of in found]
     assert [{}, {}, {}] == [of.features for of in found]
@@ -71,7 +67,7 @@ def test_features_are_read_as_each_broker_has_them() -> None:
         supported=[SimpleNamespace(name="group.version", min_version=0, max_version=1)],
         finalized=[SimpleNamespace(name="metadata.version", min_version_level=29, max_version_level=29)],
     )
-    (found,) = asked_each(FakeCluster({1: "4.3"}, features=features))
+    (found,) = asked_each(ReleasedBrokers({1: "4.3"}, features=features))
 
     assert {"group.version": {"supported": (0, 1)}, "metadata.version": {"finalized": (29, 29)}} == found.features
 
@@ -79,9 +75,9 @@ def test_features_are_read_as_each_broker_has_them() -> None:
 def test_one_broker_that_does_not_answer_leaves_it_unknown() -> None:
     """It could be the lowest."""
     with pytest.raises(KafkaConnectionError):
-        asked_each(FakeCluster({1: "4.3", 2: KafkaConnectionError("refused")}))
+        asked_each(ReleasedBrokers({1: "4.3", 2: KafkaConnectionError("refused")}))
     with pytest.raises(UnsupportedVersionError):
-        asked_each(FakeCluster({1: "4.3"}, error_code=UnsupportedVersionError.errno))
+        asked_each(ReleasedBrokers({1: "4.3"}, error_code=UnsupportedVersionError.errno))
 
 
 def said(policy: str | None = "bidirectional", protocols: str | None = "classic,consumer") -> dict[str, Any]:
@@ -175,10 +171,10 @@ def test_groups_have_configurations_only_where_brokers_know_such(
     monkeypatch: pytest.MonkeyPatch, releases: list[str], expected: list[str] | None, listed: int
 ) -> None:
     """None is an answer; unknown is another."""
-    cluster = FakeCluster(dict(enumerate(releases)))
+    cluster = ReleasedBrokers(dict(enumerate(releases)))
 
     class Opened:
-        def __enter__(self) -> FakeCluster:
+        def __enter__(self) -> ReleasedBrokers:
             return cluster
 
         def __exit__(self, *_: object) -> None: ...

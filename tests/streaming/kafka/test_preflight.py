@@ -13,7 +13,7 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.config.sections import Config
 from streaming.kafka import permissions, preflight
 from streaming.kafka.preflight import LEADERS, Finding
-from tests.streaming.kafka.test_broker_apis import FakeCluster
+from tests.streaming.kafka.test_broker_apis import ReleasedBrokers
 
 
 class Describing:
@@ -58,7 +58,7 @@ def test_a_monitor_starts_without_them_and_a_recording_does_not(monkeypatch: pyt
         preflight.preflight(config, all_of_it=True)
 
 
-class Configured(FakeCluster):
+class Configured(ReleasedBrokers):
     """Brokers that let their configurations be read, those of these kinds, and know topics of these names."""
 
     def __init__(self, release: str, *kinds: str, topics: Iterable[str] = ("__consumer_offsets",)) -> None:

@@ -22,7 +22,7 @@ from streaming.polling.poller import UNSEEN, GroupPoller
 from streaming.sinks import topic_format
 from tests.streaming.boards import NOW_MS, lags_of, log_ends, sample
 from tests.streaming.polling import replies
-from tests.streaming.polling.fake_cluster import FakeCluster, classic, consumer, listed
+from tests.streaming.polling.fake_rounds import FakeRounds, classic, consumer, listed
 
 REFUSED = REFUSALS[GROUP_REFUSED]
 
@@ -31,7 +31,7 @@ class Rig:
     """A poller on a board, and the clock they share."""
 
     def __init__(self) -> None:
-        self.cluster = FakeCluster()
+        self.cluster = FakeRounds()
         self.board = Board(log_ends(t=2))
         self.now_ms = NOW_MS
         self.rows: list[Row] = []

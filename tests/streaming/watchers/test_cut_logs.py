@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +22,7 @@ from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
 from streaming.watchers.cut_logs import NOT_SAID, CutLogs, Epoch, KafkaEpochsClient
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, sample
+from tests.streaming.fake_cluster import FakeCluster
 from tests.streaming.kafka.fake_brokers import FakeBrokers, brokers
 
 __all__ = ["brokers"]
@@ -28,23 +30,16 @@ __all__ = ["brokers"]
 NOW_EPOCH = 9
 
 
-class FakeCluster:
-    """Partition → where each epoch ended, of those that a broker still knows."""
+@dataclass
+class FakeEpochs(FakeCluster[Epoch]):
+    """Epoch → where it ended, of those that a broker still knows."""
 
-    def __init__(self, ended: Mapping[int, int]) -> None:
-        self.ended = dict(ended)
-        self.asked: list[Epoch] = []
-        self.down = False
-        self.moved = False
+    ended: dict[int, int] = field(default_factory=dict)
+    moved: bool = False
 
     def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
-        self.asked += epochs
-        if self.down:
-            raise KafkaConnectionError("nobody there")
+        self.note(*epochs)
         return {} if self.moved else {of: self.ended.get(of[2], NOT_SAID) for of in epochs if of[:2] in leaders}
-
-    def close(self) -> None:
-        pass
 
 
 class Rig:
@@ -59,7 +54,7 @@ class Rig:
         for name, (offset, epoch) in commits.items():
             shard.pending.append((THEN_MS, *builders.offset_commit(name, "t", 0, offset, leader_epoch=epoch)))
         self.board: Board = board_of(shard, self.ends)
-        self.cluster = FakeCluster(ended)
+        self.cluster = FakeEpochs(ended=dict(ended))
         self.thread = CutLogs(
             self.ends, lambda: self.cluster, lambda: self.board.shown.groups, lambda: True, lambda: NOW_MS
         )
@@ -174,10 +169,10 @@ def test_brokers_that_are_away_or_do_not_say_change_nothing() -> None:
     """Away, they are asked again, which is logged once and when it is over; who does not say is let be."""
     rig = Rig({"g": (90, 4)}, {})
     with capture_logs() as lines:
-        rig.cluster.down = True
+        rig.cluster.down = KafkaConnectionError("nobody there")
         rig.thread.check()
         rig.thread.check()
-        rig.cluster.down = False
+        rig.cluster.down = None
         rig.thread.check()
         rig.thread.check()
 

@@ -17,31 +17,20 @@ from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, Ans
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, THEN_MS, board_of, classic_group, described, log_ends, sample
+from tests.streaming.fake_cluster import FakeCluster
 
 TIMEOUT_MS = REBALANCE_TIMEOUT_MS
 
 
 @dataclass
-class FakeGroups:
-    """A cluster that answers from memory; `down` is what every question ends with while it is set."""
+class FakeGroups(FakeCluster[tuple[int, list[str]]]):
+    """What is said of each group."""
 
     answers: dict[str, Answer] = field(default_factory=dict)
-    asked: list[tuple[int, list[str]]] = field(default_factory=list)
-    down: Exception | None = None
-    connections: int = 0
-
-    def connect(self) -> "FakeGroups":
-        self.connections += 1
-        return self
 
     def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
-        self.asked.append((broker, sorted(groups)))
-        if self.down is not None:
-            raise self.down
+        self.note((broker, sorted(groups)))
         return {name: self.answers[name] for name in groups if name in self.answers}
-
-    def close(self) -> None:
-        pass
 
 
 @dataclass

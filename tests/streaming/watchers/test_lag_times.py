@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 from kafka.errors import KafkaConnectionError
@@ -16,36 +16,30 @@ from streaming.end_offsets.store import EndOffsets, TopicPartition
 from streaming.watchers.lag_times import AT_ONCE, LagTimes
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
+from tests.streaming.fake_cluster import FakeCluster
 
 DAY_MS = 86_400_000
 
 
-class FakeCluster:
+@dataclass
+class FakeTimes(FakeCluster[dict[TopicPartition, int]]):
     """Records of each partition by offset, a second apart, from a day before the first sample."""
 
-    def __init__(self) -> None:
-        self.asked: list[dict[TopicPartition, int]] = []
-        self.down = False
-        self.silent: set[TopicPartition] = set()
-        self.moved: set[TopicPartition] = set()
-        self.first_ms = NOW_MS - DAY_MS
+    silent: set[TopicPartition] = field(default_factory=set)
+    moved: set[TopicPartition] = field(default_factory=set)
+    first_ms: int = NOW_MS - DAY_MS
 
     def first_since(
         self, times_ms: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]
     ) -> tuple[dict[TopicPartition, tuple[int, int]], Collection[TopicPartition]]:
         assert times_ms.keys() == leaders.keys()
-        self.asked.append(dict(times_ms))
-        if self.down:
-            raise KafkaConnectionError("nobody there")
+        self.note(dict(times_ms))
         found = {}
         for place, time_ms in times_ms.items():
             if place not in self.silent | self.moved:
                 offset = max(0, -(-(time_ms - self.first_ms) // 1_000))
                 found[place] = (offset, self.first_ms + offset * 1_000) if offset <= 10_000 else (-1, -1)
         return found, self.moved & times_ms.keys()
-
-    def close(self) -> None:
-        pass
 
 
 class Rig:
@@ -61,7 +55,7 @@ class Rig:
                 shard.pending.append((THEN_MS, *builders.offset_commit(name, "t", partition, offset)))
         self.board: Board = board_of(shard, self.ends)
         self.history = LagHistory()
-        self.cluster = FakeCluster()
+        self.cluster = FakeTimes()
         self.times = LagTimes(self.ends, lambda: self.cluster, self.history.without_time, lambda: NOW_MS)
 
     def round(self) -> None:
@@ -124,10 +118,10 @@ def test_brokers_that_are_away_end_nothing() -> None:
     """The lower bound stays, the search goes on when they are back, and both are logged once."""
     rig = Rig({"g": 7})
     with capture_logs() as lines:
-        rig.cluster.down = True
+        rig.cluster.down = KafkaConnectionError("nobody there")
         rig.rounds(3)
         away = rig.offset("g")["lag_method"]
-        rig.cluster.down = False
+        rig.cluster.down = None
         rig.rounds()
 
     assert ["times_of_records_unavailable", "times_of_records_available_again"] == [line["event"] for line in lines]

@@ -1,6 +1,7 @@
 """Rests of idle logs that hold no record: looked at once, kept while nothing is appended, not known without READ."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -17,25 +18,22 @@ from streaming.end_offsets.store import EndOffsets, TopicPartition
 from streaming.watchers.no_records import AGAIN_SECONDS, AT_ONCE, REFUSED_SECONDS, NoRecords
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
+from tests.streaming.fake_cluster import FakeCluster
 
 END = 100
 
 
-class FakeCluster:
+@dataclass
+class FakeRecords(FakeCluster[dict[TopicPartition, int]]):
     """Partitions of topic `t` in which all offsets are markers but those in `records`."""
 
-    def __init__(self) -> None:
-        self.records: set[int] = set()
-        self.stable = END
-        self.asked: list[dict[TopicPartition, int]] = []
-        self.closed = 0
-        self.down = self.refuses = False
-        self.silent: set[TopicPartition] = set()
+    records: set[int] = field(default_factory=set)
+    stable: int = END
+    refuses: bool = False
+    silent: set[TopicPartition] = field(default_factory=set)
 
     def first_at(self, places: Mapping[TopicPartition, int]) -> FirstRecords:
-        self.asked.append(dict(places))
-        if self.down:
-            raise KafkaConnectionError("nobody there")
+        self.note(dict(places))
         if self.refuses:
             return FirstRecords(refused={topic for topic, _ in places})
         first = {of: min((at for at in self.records if at >= offset), default=None) for of, offset in places.items()}
@@ -47,15 +45,12 @@ class FakeCluster:
             }
         )
 
-    def close(self) -> None:
-        self.closed += 1
-
 
 class Rig:
     """A board with a group that committed these offsets of a log that has been idle for a minute."""
 
     def __init__(self, *committed: int, end: int = END, stable: int | None = None) -> None:
-        self.cluster = FakeCluster()
+        self.cluster = FakeRecords()
         self.ends: EndOffsets = log_ends(t=len(committed))
         self.now_ms = NOW_MS
         self.clock = 0.0
@@ -213,7 +208,7 @@ def test_an_answer_that_does_not_come_is_asked_for_again_later() -> None:
 def test_brokers_that_are_away_are_said_once() -> None:
     """And nothing is known meanwhile."""
     rig = Rig(END - 1)
-    rig.cluster.down = True
+    rig.cluster.down = KafkaConnectionError("nobody there")
     with capture_logs() as lines:
         rig.look()
 

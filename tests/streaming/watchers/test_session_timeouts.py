@@ -12,31 +12,20 @@ from streaming.board.board import Board
 from streaming.watchers.session_timeouts import FRESH_MS, SessionTimeoutSampler
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, classic_group
+from tests.streaming.fake_cluster import FakeCluster
 
 TARGETS = {"a": {"t": [0]}}
 
 
 @dataclass
-class FakeConfigs:
-    """Brokers that answer from memory; `down` is what every question ends with while it is set."""
+class FakeConfigs(FakeCluster[list[str]]):
+    """The session timeout of each group."""
 
     timeouts_ms: dict[str, int] = field(default_factory=dict)
-    asked: list[list[str]] = field(default_factory=list)
-    down: Exception | None = None
-    connections: int = 0
-
-    def connect(self) -> "FakeConfigs":
-        self.connections += 1
-        return self
 
     def session_timeouts(self, groups: Collection[str]) -> Mapping[str, int]:
-        self.asked.append(sorted(groups))
-        if self.down is not None:
-            raise self.down
+        self.note(sorted(groups))
         return {name: self.timeouts_ms[name] for name in groups if name in self.timeouts_ms}
-
-    def close(self) -> None:
-        pass
 
 
 @dataclass

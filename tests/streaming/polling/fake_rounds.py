@@ -1,4 +1,4 @@
-"""A cluster that answers the poller from memory, and fails on request."""
+"""Rounds of answers about groups: what the poller is answered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,31 +6,21 @@ from dataclasses import dataclass, field, replace
 from lab import builders
 from streaming.polling import answers
 from streaming.polling.client import Answered, Round
+from tests.streaming.fake_cluster import FakeCluster
 from tests.streaming.polling import replies
 
 
 @dataclass
-class FakeCluster:
-    """A cluster that answers from memory; `down` is what every question ends with while it is set.
-
-    Coordinators say of groups that are not listed that they are gone, unless the round has a failure.
-    """
+class FakeRounds(FakeCluster[Mapping[str, str]]):
+    """Coordinators say of groups that are not listed that they are gone, unless the round has a failure."""
 
     round: Round = field(default_factory=Round)
-    down: Exception | None = None
-
-    def connect(self) -> "FakeCluster":
-        return self
 
     def ask(self, shown: Mapping[str, str]) -> Round:
-        if self.down is not None:
-            raise self.down
+        self.note(shown)
         if self.round.failure is not None:
             return self.round
         return replace(self.round, gone=frozenset(shown) - self.round.listed)
-
-    def close(self) -> None:
-        pass
 
 
 def listed(**groups: Answered) -> Round:
