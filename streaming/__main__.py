@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from streaming.base.errors import CannotTellError, MonitorError, UsageError
+from streaming.base.errors import CannotTellError, MonitorError, UsageError, words
 from streaming.base.secret_masking import masked
 from streaming.base.signals import interrupt_on_end_signals
 from streaming.base.text import printable, printable_lines
@@ -129,16 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place that can turn it into one line
-        text = " ".join(f"{type(error).__name__}: {_words(error)}".split())
+        text = " ".join(f"{type(error).__name__}: {words(error)}".split())
         return _failed(f"unexpected {text} (--debug shows where)", CannotTellError.exit_status, debug=debug)
-
-
-def _words(error: Exception) -> str:
-    """What it says; Spark's errors ask a JVM for their words, which may be gone."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - whatever keeps it from saying more
-        return "its words went with Spark's JVM"
 
 
 def _of_typer(error: typer.TyperException) -> str:

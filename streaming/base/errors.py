@@ -4,6 +4,8 @@ The statuses are part of the command line's surface: 1 the thing checked does no
 error, 3 cannot tell. Messages are one line that names the option, file or line, what was found and what is accepted.
 """
 
+from typing import Final
+
 
 class MonitorError(Exception):
     """An end of a command that is shown to the user in one line, without a traceback.
@@ -41,13 +43,29 @@ class CannotTellError(MonitorError):
     exit_status = 3
 
 
+_OF_PY4J: Final = "An error occurred while calling "
+"""How py4j begins; what occurred is in the next line."""
+
+
+def words(error: BaseException) -> str:
+    """What an error says; Spark's ask a JVM for that, which may be gone."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever keeps it from saying more
+        return "its words went with Spark's JVM"
+
+
 def first_line(error: BaseException) -> str:
     """What is worth telling of an error that may bring more lines, or a Java stack, along."""
-    text = str(error) or type(error).__name__
+    text = words(error) or type(error).__name__
     _, traceback, stack = text.partition("Traceback (most recent call last):\n")
     if traceback:
         # Of Python below a JVM: frames are indented, and the first line that is not is the error.
         said = [line for line in stack.splitlines() if line and not line[0].isspace()]
         return (said or text.splitlines())[0][:500]
-    causes = [line for line in text.splitlines() if line.startswith("Caused by:")]
-    return (causes[-1].removeprefix("Caused by: ") if causes else text.splitlines()[0])[:500]
+    lines = text.splitlines()
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    if causes:
+        return causes[-1].removeprefix("Caused by: ")[:500]
+    is_of_py4j = lines[0].startswith(_OF_PY4J) and lines[1:] and lines[1].startswith(": ")
+    return (lines[1].removeprefix(": ") if is_of_py4j else lines[0])[:500]

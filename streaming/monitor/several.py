@@ -19,7 +19,7 @@ from typing import Final
 
 import structlog
 
-from streaming.base.errors import CannotTellError, MonitorError, UsageError
+from streaming.base.errors import CannotTellError, MonitorError, UsageError, words
 from streaming.base.logging_setup import get_logger
 from streaming.base.signals import stop_signals
 from streaming.checkpoint.identity import stateful_tasks
@@ -167,7 +167,7 @@ class _Running:
             self._end(error)
         except Exception as error:  # noqa: BLE001 - one that fails for whatever reason must not take the others along
             _log.exception("monitor_failed")
-            self._end(MonitorError(f"unexpected {type(error).__name__}: {error}"))
+            self._end(MonitorError(f"unexpected {type(error).__name__}: {words(error)}"))
 
     def _run_on(self) -> None:
         reason = None

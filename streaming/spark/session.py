@@ -20,12 +20,13 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from streaming.base.errors import MonitorError
 from streaming.base.logging_setup import get_logger
 from streaming.base.places import ROOT
 from streaming.base.secret_masking import masked
 from streaming.base.signals import handlers_kept
 from streaming.config.loading import Config
-from streaming.spark import callbacks, cds_archive, local_files
+from streaming.spark import callbacks, cds_archive, local_files, start_failure
 from streaming.spark.launch_environment import (
     SUBMITTED,
     code_archive,
@@ -149,6 +150,9 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         log_file: made where it is not there.
         workers: Python workers that are kept for the next micro-batch, as many as there are stateful tasks. More come
             with a catch-up, and Spark would take turns with all of them.
+
+    Raises:
+        MonitorError: it does not start, and why, in the words of its JVM.
     """
     master = master_of(config)
     if runs_here(master):
@@ -182,6 +186,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
             builder = builder.config(name, value)
     # A sink that fails fails the query, whose error we tell; py4j would print its stack as well, even on a stop.
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    printed_before = start_failure.size(log_file)
     with (
         output_to(log_file),
         home_without_archives(log_file.parent),
@@ -197,8 +202,10 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
                 callbacks.choose_mode()
                 callbacks.close_when_interrupted()
             spark = builder.getOrCreate()
-        except BaseException:
+        except BaseException as error:
             remove_sockets()
+            if isinstance(error, Exception) and not isinstance(error, MonitorError):
+                raise start_failure.of(error, log_file, printed_before) from error
             raise
     callbacks.ask_for_secret(spark.sparkContext._gateway)  # noqa: SLF001 - the only way to it
     callbacks.end_with_the_jvm(spark.sparkContext._accumulatorServer)  # noqa: SLF001 - as above

@@ -23,3 +23,23 @@ def test_error_is_told_by_its_first_line() -> None:
 def test_error_of_python_below_a_jvm_is_told_by_what_it_was() -> None:
     """Not by the line that says that there was one."""
     assert "KeyError: 'p-3'" == first_line(ValueError(PROXIED))
+
+
+def test_error_of_java_is_told_by_what_java_said() -> None:
+    """Not by which of our calls it met; the stack stays behind."""
+    text = (
+        "An error occurred while calling None.x.JavaSparkContext.\n: java.lang.NoSuchMethodError: 'void y()'\n\tat x.y"
+    )
+
+    assert "java.lang.NoSuchMethodError: 'void y()'" == first_line(ValueError(text))
+    assert "An error occurred while calling o1.x" == first_line(ValueError("An error occurred while calling o1.x"))
+
+
+def test_error_whose_words_are_gone_is_told_as_such() -> None:
+    """Spark's errors ask a JVM what they say, which may have ended."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ConnectionError
+
+    assert "its words went with Spark's JVM" == first_line(Mute())

@@ -1,0 +1,88 @@
+"""A start of Spark that fails says why in its one line."""
+
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
+
+from streaming.base.errors import CannotTellError
+from streaming.config.loading import Config
+from streaming.spark import session, start_failure
+
+EARLIER = "Caused by: java.lang.IllegalStateException: of the start before\n"
+ENDED = PySparkRuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+
+
+CAUSES = """Exception in thread "main" java.lang.IllegalArgumentException: no
+\tat a.b
+Caused by: java.io.IOException: not this
+\tat c
+Caused by: java.io.IOException: full
+\tat d
+\t... 3 more
+"""
+NO_HEAP = """WARNING: Using incubator modules
+Invalid maximum heap size: -Xmx2x
+Error: Could not create the Java Virtual Machine.
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        (CAUSES, "java.io.IOException: full"),
+        (NO_HEAP, "Invalid maximum heap size: -Xmx2x"),
+        ("\nit went\n\n", "it went"),
+        ("", "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."),
+    ],
+)
+def test_jvm_that_ended_is_told_by_what_it_printed(tmp_path: Path, printed: str, said: str) -> None:
+    """In this start, not in an earlier one; by py4j's line where it printed nothing."""
+    log = tmp_path / "spark.log"
+    log.write_text(EARLIER, "utf-8")
+    before = start_failure.size(log)
+    log.write_text(EARLIER + printed, "utf-8")
+
+    told = start_failure.of(ENDED, log, before)
+
+    assert f"spark: found one that does not start ({said}), accepted: one that does; see {log}" == str(told)
+    assert 3 == told.exit_status
+
+
+def test_a_log_that_is_not_there_is_no_second_failure(tmp_path: Path) -> None:
+    """The JVM may not have come so far."""
+    log = tmp_path / "spark.log"
+
+    assert 0 == start_failure.size(log)
+    assert "JAVA_GATEWAY_EXITED" in str(start_failure.of(ENDED, log, 0))
+
+
+def test_words_are_asked_for_while_the_jvm_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that is broken off ends the JVM, and an error of Java's that is asked later has nothing to say."""
+    is_there = [True]
+
+    class OfJava(Py4JError):  # type: ignore[misc]  # py4j has no types
+        def __str__(self) -> str:
+            if not is_there:
+                raise ConnectionError
+            return "An error occurred while calling None.JavaSparkContext.\n: java.lang.NoSuchMethodError: 'void y()'"
+
+    def launch(_: Path) -> MagicMock:
+        launched = MagicMock()
+        launched.__exit__.side_effect = lambda *_: is_there.clear()
+        return launched
+
+    builder = MagicMock()
+    builder.appName.return_value = builder.master.return_value = builder.config.return_value = builder
+    builder.getOrCreate.side_effect = OfJava
+    monkeypatch.setattr(session, "output_to", launch)
+    monkeypatch.setattr(session.SparkSession, "builder", builder)
+    monkeypatch.setattr(session.callbacks, "choose_mode", lambda: None)
+    monkeypatch.setattr(session.callbacks, "close_when_interrupted", lambda: None)
+
+    with pytest.raises(
+        CannotTellError, match=r"does not start \(java.lang.NoSuchMethodError: 'void y\(\)'\), accepted"
+    ):
+        session.start(Config.model_validate({"state": {"dir": str(tmp_path)}}), tmp_path / "spark.log")
