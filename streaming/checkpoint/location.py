@@ -23,6 +23,8 @@ _OF_SPARK: Final = frozenset({"metadata", ".metadata.crc", "offsets", "commits",
 
 _FORM: Final = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?(?P<authority>//[^/]*)?(?P<path>.*)", re.DOTALL)
 """As `org.apache.hadoop.fs.Path` takes it apart."""
+_NO_PASSWORD: Final = re.compile(r"//([^:@]*@)?([^:@]*|\[[^\]]*\])(:\d*)?")
+"""A user's name, a host and a port, each of which may be missing."""
 _PLAIN: Final = re.compile(r"[\w\-.!~'(),;:$&+=@/]*")
 """What `java.net.URI` leaves as it is in a path, without what a pattern of names has; and letters beyond ASCII."""
 _MOUNT: Final = "fs.viewfs.mounttable"
@@ -52,8 +54,8 @@ class Location(NamedTuple):
         """Of the options `state.dir` and `state.checkpoint_location`.
 
         Raises:
-            UsageError: there is a colon in the path, which Hadoop takes for the end of a scheme; or no absolute path
-                after `file:`.
+            UsageError: there is a colon in the path, which Hadoop takes for the end of a scheme; no absolute path after
+                `file:`; a whole file system in the place of a directory of it; or a password, which is not repeated.
         """
         if checkpoint is None:
             # Spark reads a bare path as the file system's it is configured for, which is not always this machine's.
@@ -63,7 +65,9 @@ class Location(NamedTuple):
         name = os.path.expanduser(checkpoint)  # noqa: PTH111 - a URL is not a path
         parts = _FORM.fullmatch(name)
         assert parts is not None  # noqa: S101 - every part may be missing
+        _refuse_password(parts["scheme"], parts["authority"] or "")
         _refuse_colon("state.checkpoint_location", checkpoint, parts["path"])
+        _refuse_root(checkpoint, parts["path"])
         if parts["scheme"] != "file":
             return cls(name, "state.checkpoint_location", None)
         if not parts["path"].startswith("/") or parts["authority"] not in (None, "//"):
@@ -128,6 +132,24 @@ def names(directory: Path) -> set[str]:
 def hadoop_configuration(spark: "SparkSession") -> Any:  # noqa: ANN401 - an object of Java
     """Hadoop's configuration as queries of a session begin with it."""
     return spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - the only way to it
+
+
+def _refuse_password(scheme: str | None, authority: str) -> None:
+    """A URL is in every message, in Spark's log and in its plans; Hadoop itself takes no password from one any more."""
+    if authority and _NO_PASSWORD.fullmatch(authority) is None:
+        raise UsageError(
+            f"state.checkpoint_location: found a URL ({scheme}:) with a password before its host, accepted: one "
+            "without; spark.conf takes secrets as references (spark.hadoop.fs.…: ${env:NAME})"
+        )
+
+
+def _refuse_root(found: str, path: str) -> None:
+    """A checkpoint is a directory of its own: `run --rebuild` puts it aside under another name, and removes it."""
+    if os.path.normpath("/" + path.lstrip("/")) == "/":
+        raise UsageError(
+            f"state.checkpoint_location: found {found!r}, which names no directory, accepted: one of its own, as in "
+            "s3a://bucket/group-monitor"
+        )
 
 
 def _refuse_colon(option: str, found: str, path: str) -> None:

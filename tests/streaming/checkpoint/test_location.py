@@ -64,6 +64,10 @@ def test_odd_name_stays_what_it_is_behind_a_plain_one(tmp_path: Path, name: str)
         ("hdfs:///a", None),
         ("hdfs://name:8020/a b", None),
         ("s3a://bucket/a", None),
+        ("s3a://bucket/a/", None),
+        ("hdfs://name@host:8020/a", None),
+        ("hdfs://[::1]:8020/a", None),
+        ("abfs://container@account.dfs.core.windows.net/a", None),
     ],
 )
 def test_location_is_local_where_hadoop_need_not_be_asked(option: str, local: str | None) -> None:
@@ -74,11 +78,49 @@ def test_location_is_local_where_hadoop_need_not_be_asked(option: str, local: st
     assert (None if local is None else Path(local)) == location.local
 
 
-@pytest.mark.parametrize("option", ["file:a", "file:", "file://host/a"])
+@pytest.mark.parametrize("option", ["file:a", "file://host/a"])
 def test_file_without_an_absolute_path_is_refused(option: str) -> None:
     """Hadoop knows no such place."""
     with pytest.raises(UsageError, match=f"^state.checkpoint_location: found '{option}', accepted: file://"):
         Location.of(Path("state"), option)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "/",
+        "file:",
+        "file:///",
+        "file:/a/..",
+        "hdfs://name:8020",
+        "hdfs://name:8020/",
+        "s3a://bucket",
+        "s3a://bucket//.",
+    ],
+)
+def test_whole_file_system_is_refused(option: str) -> None:
+    """`--rebuild` gives a checkpoint another name before it removes it, and what is a bucket's root has none."""
+    with pytest.raises(UsageError, match=f"^state.checkpoint_location: found '{option}', which names no directory"):
+        Location.of(Path("state"), option)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "s3a://AKIA:hush@bucket/a",
+        "s3a://AKIA:hu/sh@bucket/a",
+        "s3a://:hush@bucket/a",
+        "hdfs://me:hush@host:8020/a",
+        "hdfs://me:hush@host:8020",
+    ],
+)
+def test_password_in_a_url_is_refused_and_not_repeated(option: str) -> None:
+    """It would stand in messages, in Spark's log and in its plans."""
+    with pytest.raises(
+        UsageError, match=r"^state.checkpoint_location: found a URL \((s3a|hdfs):\) with a password"
+    ) as told:
+        Location.of(Path("state"), option)
+    assert "hu" not in str(told.value)
 
 
 @pytest.mark.parametrize("option", [None, "/a:b/c", "file:/a:b", "hdfs://name:8020/a:b", "s3a://bucket/12:30"])
