@@ -6,7 +6,7 @@ Spark writes them, and lists what is in its own directories strictly; what is ou
 import shutil
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -21,6 +21,15 @@ from streaming.query.jvm_objects import borrowed
 
 FORGOTTEN: Final = ".forgotten"
 """Ends the name of a checkpoint on its way out."""
+
+_MISSING: Final = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
+_CHANGED: Final = ("RemoteFileChangedException", "Status Code: 412")
+"""What S3's file system says of a file that was written again between its being opened and read, as a lease is."""
+_READS: Final = 5
+
+
+class _ChangedMeanwhileError(OSError):
+    """A file was written again while it was read; another reading has it whole."""
 
 
 class CheckpointFiles(Protocol):
@@ -118,6 +127,12 @@ class HadoopFiles(CheckpointFiles):
 
     def text(self, name: str) -> str:
         """As of the protocol."""
+        for _ in range(_READS - 1):
+            with suppress(_ChangedMeanwhileError):
+                return self._read(name)
+        return self._read(name)
+
+    def _read(self, name: str) -> str:
         with _as_os_errors(), borrowed(self._path(name)) as path, borrowed(self._system.open(path)) as stream:
             try:
                 return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
@@ -158,7 +173,10 @@ def _as_os_errors() -> Iterator[None]:
     except Py4JJavaError as error:
         java = error.java_exception
         reason = first_line(Exception(str(java.toString())))
-        missing = java.getClass().getName() in ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
-        raise (FileNotFoundError if missing else OSError)(reason) from error
+        if java.getClass().getName() in _MISSING:
+            raise FileNotFoundError(reason) from error
+        if any(sign in reason for sign in _CHANGED):
+            raise _ChangedMeanwhileError(reason) from error
+        raise OSError(reason) from error
     except (Py4JError, PySparkException) as error:
         raise OSError(first_line(error)) from error

@@ -91,6 +91,39 @@ def test_a_file_system_that_is_away_is_not_an_empty_one(error: Exception) -> Non
         assert not isinstance(raised.value, FileNotFoundError)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        java_error("org.apache.hadoop.fs.s3a.RemoteFileChangedException"),
+        java_error(
+            "java.io.IOException", "a pre-condition did not hold (Service: S3, Status Code: 412, Request ID: X)"
+        ),
+    ],
+)
+def test_file_that_is_written_again_while_it_is_read_is_read_again(error: Exception) -> None:
+    """A lease is, every three seconds; S3 has no old file that could be read to its end."""
+    files, asked = files_with(error), []
+
+    def changed_once(path: Lent) -> Lent:
+        asked.append(path)
+        if len(asked) == 1:
+            raise error
+        return Lent(close=lambda: None)
+
+    files._system.open = changed_once
+    files._jvm.org.apache.commons = SimpleNamespace(io=SimpleNamespace(IOUtils=Lent(toString=lambda *_: "held")))
+
+    assert ("held", 2) == (files.text("lease.json"), len(asked))
+
+
+def test_file_that_changes_without_end_is_an_error() -> None:
+    """Reading it is given up, in the words of the file system."""
+    files = files_with(java_error("org.apache.hadoop.fs.s3a.RemoteFileChangedException"))
+
+    with pytest.raises(OSError, match="RemoteFileChangedException: it is so"):
+        files.text("lease.json")
+
+
 def reached(directory: Path, error: Exception) -> StateDirectory:
     state = StateDirectory(directory, PLACE, reads_uncommitted=True, clock_ms=lambda: 0)
     state.claim(IDENTITY, rebuild=False)
