@@ -23,7 +23,7 @@ from streaming.spark.java import find_java
 
 SPARK_JARS: Final = Path(pyspark.__file__).parent / "jars"
 _OF_SPARK: Final = ("hadoop-client-*.jar", "slf4j-api-*.jar", "log4j-*.jar", "jcl-over-slf4j-*.jar", "commons-*.jar")
-_START_SECONDS: Final = 60.0
+_START_SECONDS: Final = 120.0
 _BUCKET: Final = "group-monitor"
 
 
