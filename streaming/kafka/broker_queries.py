@@ -213,10 +213,12 @@ def serves_consumers(protocols: Sequence[str], features: Sequence[Features], *, 
     """
     if any("consumer" not in {name.strip().lower() for name in each.split(",")} for each in protocols):
         return False
-    versions = [of.get("group.version", {}) for of in features if finalized_levels(of) is not None]
-    needed = [of for of in versions if of.get("supported", (0, 0))[1] > 0]
+    with_feature = [of for of in features if of.get("group.version", {}).get("supported", (0, 0))[1] > 0]
+    needed = [of["group.version"] for of in with_feature if finalized_levels(of) is not None]
     if any(of.get("finalized", (0, 0))[1] == 0 for of in needed):
         return False
+    if with_feature and not needed:
+        return None
     said = len(protocols) == len(features) or (all_say and len(needed) == len(features))
     return True if features and said else None
 

@@ -15,13 +15,14 @@ from tests.streaming.kafka.fake_brokers import driven
 
 KRAFT: Final = {"metadata.version": {"supported": (1, 30), "finalized": (25, 25)}}
 ON: Final = {**KRAFT, "group.version": {"supported": (0, 1), "finalized": (1, 1)}}
-OFF: Final = {**KRAFT, "group.version": {"supported": (0, 1)}}
+SUPPORTED: Final = {"supported": (0, 1)}
+OFF: Final = {**KRAFT, "group.version": SUPPORTED}
 
 
 class ReleasedBrokers:
     """A client whose brokers each answer ApiVersions as a release does, or with an error."""
 
-    def __init__(self, releases: Mapping[int, str | KafkaError], error_code: int = 0, features: Any = None) -> None:
+    def __init__(self, releases: Mapping[int, str | Exception], error_code: int = 0, features: Any = None) -> None:
         self.releases = releases
         self.error_code = error_code
         self.features = features
@@ -34,7 +35,7 @@ class ReleasedBrokers:
 
     async def send(self, _: object, node_id: int) -> Any:
         release = self.releases[node_id]
-        if isinstance(release, KafkaError):
+        if isinstance(release, Exception):
             raise release
         keys = [
             SimpleNamespace(api_key=key, min_version=low, max_version=high)
@@ -78,6 +79,13 @@ def test_one_broker_that_does_not_answer_leaves_it_unknown() -> None:
         asked_each(ReleasedBrokers({1: "4.3", 2: KafkaConnectionError("refused")}))
     with pytest.raises(UnsupportedVersionError):
         asked_each(ReleasedBrokers({1: "4.3"}, error_code=UnsupportedVersionError.errno))
+
+
+@pytest.mark.parametrize("thrown", [KeyError("api_keys"), TypeError("found None"), AssertionError(), OSError("reset")])
+def test_whatever_a_broker_makes_of_the_client_is_one_error_that_names_it(thrown: Exception) -> None:
+    """`check` then does without its answer, and a gate cannot tell: neither knows another type."""
+    with pytest.raises(KafkaError, match=r"ApiVersions of broker 2: "):
+        asked_each(FakeCluster({1: "4.3", 2: thrown}))
 
 
 def said(policy: str | None = "bidirectional", protocols: str | None = "classic,consumer") -> dict[str, Any]:
@@ -151,7 +159,18 @@ def test_broker_that_has_yet_to_hear_from_its_controller_says_no_levels() -> Non
     found = settings_of([*answers("4.3"), starting], [said(), said()])
 
     assert ({"group.version": 1, "metadata.version": 25}, True) == (found.features, found.consumer_protocol)
-    assert settings_of([starting], [said()]).features is None
+    unheard = BrokerAnswer(broker(9, "4.3"), {"metadata.version": {"supported": (1, 30)}, "group.version": SUPPORTED})
+    assert settings_of([unheard], [said()]).features is None
+
+
+def test_nobody_knows_whether_the_protocol_is_on_while_no_broker_has_heard_from_its_controller() -> None:
+    """That it is configured is not enough from 4.0 on: it waits for the feature, and the gate does."""
+    unheard = {"metadata.version": {"supported": (1, 30)}, "group.version": SUPPORTED}
+    old = BrokerAnswer(broker(1, "3.9"), KRAFT)
+    for others in ([], [old]):
+        found = settings_of([BrokerAnswer(broker(9, "4.3"), unheard), *others], [said() for _ in (0, *others)])
+
+        assert found.consumer_protocol is None
 
 
 @pytest.mark.parametrize(
