@@ -2,15 +2,15 @@
 
     ability                 request and version          since   without it
     consumer_protocol       ConsumerGroupHeartbeat 0     3.7     no consumer group
-    online_upgrade          ConsumerGroupDescribe 0      3.8     a group that has members is not converted
+    online_upgrade          ListGroups 5                 3.8     a group that has members is not converted
     consumer_protocol_ga    ConsumerGroupHeartbeat 1     4.0     the consumer protocol is a preview, and off by default
     group_configs           ConsumerGroupHeartbeat 1     4.0     no group can have configurations of its own
     lists_group_configs     ListConfigResources 1        4.1     it cannot list which groups have some
 
 - Brokers answer ApiVersions to everybody: no permission is asked for.
-- `group.consumer.migration.policy` is in 3.8 and not in 3.7 (`GroupCoordinatorConfig`), and so is
-  ConsumerGroupDescribe, which 3.7 has as an unstable version only: brokers do not name such. The policy is *disabled*
-  by default in 3.8 and 3.9, and *bidirectional* from 4.0 on.
+- `group.consumer.migration.policy` is in 3.8 and not in 3.7 (`GroupCoordinatorConfig`), and so is version 5 of
+  ListGroups. ConsumerGroupDescribe does not tell: 3.7 has it as an unstable version, which brokers name under
+  `unstable.api.versions.enable`. The policy is *disabled* by default in 3.8 and 3.9, and *bidirectional* from 4.0 on.
 - Resources of type GROUP came with 4.0 (`ConfigResource.Type`), and ListConfigResources lists them from version 1 on;
   version 0 always lists client metrics (KIP-1142).
 
@@ -30,13 +30,13 @@ CONSUMER_PROTOCOL_GA: Final = "consumer_protocol_ga"
 GROUP_CONFIGS: Final = "group_configs"
 LISTS_GROUP_CONFIGS: Final = "lists_group_configs"
 
+_LIST_GROUPS: Final = 16
 _CONSUMER_GROUP_HEARTBEAT: Final = 68
-_CONSUMER_GROUP_DESCRIBE: Final = 69
 _LIST_CONFIG_RESOURCES: Final = 74
 
 ABILITIES: Final[Mapping[str, tuple[int, int]]] = {
     CONSUMER_PROTOCOL: (_CONSUMER_GROUP_HEARTBEAT, 0),
-    ONLINE_UPGRADE: (_CONSUMER_GROUP_DESCRIBE, 0),
+    ONLINE_UPGRADE: (_LIST_GROUPS, 5),
     CONSUMER_PROTOCOL_GA: (_CONSUMER_GROUP_HEARTBEAT, 1),
     GROUP_CONFIGS: (_CONSUMER_GROUP_HEARTBEAT, 1),
     LISTS_GROUP_CONFIGS: (_LIST_CONFIG_RESOURCES, 1),

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator_model.gates.broker_abilities import ABILITIES, recorded
+from coordinator_model.gates.broker_abilities import ABILITIES, Broker, recorded
 from coordinator_model.gates.plan import PlannedGroup, planned
 from coordinator_model.gates.upgrade import upgrade_gate
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
 from lab.builders import group_metadata, member, new_group_metadata
-from tests.brokers_by_release import ALLOWING, broker, brokers
+from tests.brokers_by_release import ALLOWING, api_versions, broker, brokers
 from tests.histories import History, at, history
 
 CONSUMERS: Final = history(at(0, group_metadata("g", generation=1, members=[member("m", {"t": [0]})])))
@@ -46,6 +46,14 @@ def plan(settings: BrokerSettings, log: History = CONSUMERS) -> PlannedGroup:
 def test_requests_that_a_release_serves_are_what_it_can_do(release: str, lacks: set[str]) -> None:
     """By the ApiVersions of real brokers of it."""
     assert lacks == ABILITIES.keys() - broker(1, release).abilities
+
+
+def test_requests_that_are_switched_on_early_make_no_later_release() -> None:
+    """3.7 with `unstable.api.versions.enable`, as the consumer protocol needs there, names ConsumerGroupDescribe."""
+    early = Broker.of(1, "3.7", {**api_versions("3.7"), 69: (0, 0)})
+
+    assert {"consumer_protocol"} == early.abilities
+    assert ["brokers_first"] == [of["code"] for of in gate(replace(ALLOWING, brokers=[early]))["reasons"]]
 
 
 @pytest.mark.parametrize(
