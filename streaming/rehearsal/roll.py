@@ -71,6 +71,23 @@ class Rolled:
     """Of each: members, when it was stopped (ms), and seconds until the group was settled."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Killed:
+    """What a static member met that was killed, and started again by somebody who knows nothing of the first one.
+
+    Attributes:
+        member: its client id.
+        let_in: None where it had no answer in time.
+        seconds: from its start to the answer.
+        said: why it was refused, in the coordinator's words, else its client's; None where it was not.
+    """
+
+    member: str
+    let_in: bool | None
+    seconds: float
+    said: str | None = None
+
+
 class Roll:
     """One roll of one group.
 
@@ -142,6 +159,42 @@ class Roll:
             pace_seconds = self._options.pace_seconds
             time.sleep(pace_seconds + uniform(0, min(pace_seconds, _MORE_SECONDS)))  # noqa: S311 - no secret
         return done
+
+    def kill_static(self) -> Killed | None:
+        """Once all are rolled: kill a static member, and start one in its place; None where none is static.
+
+        The first process says nothing to the group, so its session lasts: what the second one meets differs between
+        the protocols.
+        """
+        number = next((each for each in self._running if self._shape.members[each].instance_id is not None), None)
+        if number is None:
+            return None
+        shape = self._shape.members[number]
+        self._say(f"{shape.name} is killed, and started again")
+        known = self._member_ids()
+        self._running.pop(number).kill()
+        time.sleep(self._options.restart_seconds)
+        begun = time.monotonic()
+        new = self._running[number] = self._members.start(shape, self._to)
+        let_in: bool | None = None
+        while let_in is None and new.failure is None and time.monotonic() < begun + self._options.patience_seconds:
+            if new.refusal is not None:
+                let_in = False
+            elif self._has_taken(shape.instance_id, known):
+                let_in = True
+            else:
+                self._follower.wait(_POLL_SECONDS)
+        seconds = round(time.monotonic() - begun, 3)
+        said = new.failure if new.refusal is None else self._reason(number, new.refusal)
+        return Killed(member=shape.name, let_in=let_in, seconds=seconds, said=said)
+
+    def _has_taken(self, instance_id: str | None, known: frozenset[str]) -> bool:
+        """Whether a member that was not known has this instance id."""
+        found = self._follower.membership()
+        return found is not None and any(
+            member.instance_id == instance_id and member.member_id not in known and not is_absent(member)
+            for member in members_of(found[0]).values()
+        )
 
     def stop(self) -> None:
         """End every member; a second call does nothing."""

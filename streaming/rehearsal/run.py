@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -140,6 +140,8 @@ def rehearse_on(  # noqa: PLR0913 - as above, and where
             rolled = roll.run()
             cost = follower.cost()
             notes = follower.notes(cost)
+            # None of the roll's cost, which is measured.
+            killed = None if direction is None or rolled.refused else roll.kill_static()
         finally:
             roll.stop()
     if record is not None:
@@ -157,6 +159,7 @@ def rehearse_on(  # noqa: PLR0913 - as above, and where
         "to": after,
         "refused": rolled.refused,
         "reasons": rolled.reasons,
+        "killed": None if killed is None else asdict(killed),
         **cost_view(cost),
         "broker": broker_version(),
         "assignor": shape.assignor,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_model.kinds.table import sentence
+from coordinator_model.state.membership import CONSUMER
 from streaming.base.errors import UsageError
 from streaming.base.text import printable
 from streaming.base.times import time_text
@@ -20,6 +21,11 @@ Report = Mapping[str, Any]
 Row = tuple[str, ...]
 
 UNKNOWN: Final = "not known"
+STILL_HELD: Final = (
+    "a static member that is killed keeps its instance id until its session is over (group.consumer.session.timeout.ms "
+    "of the brokers, 45 s by default): start it again then, or let it close"
+)
+"""Said of a rehearsal in which one was refused."""
 _WIDTH: Final = 80
 _MOST_PARTITIONS: Final = 20
 _NOTE: Final = "note: "
@@ -111,6 +117,7 @@ def _figures(report: Report) -> list[Row]:
             ("broker", f"Kafka {report['broker']}, embedded"),
             ("members", f"{report['members']}, from {report['from']} to {report['to']}"),
             ("took", f"{report['took_seconds']:.1f} s"),
+            *_killed(report),
         ]
         return [*head, *((name, _shown(value)) for name, value in _measured(report))]
     rows: list[Row] = [("figure", "roll", "rehearsal")] if rehearsal else [("figure", "roll")]
@@ -118,6 +125,17 @@ def _figures(report: Report) -> list[Row]:
     for name, value in _measured(report):
         rows.append((name, _shown(value), _shown(others.get(name))) if rehearsal else (name, _shown(value)))
     return rows
+
+
+def _killed(report: Report) -> Iterator[Row]:
+    """What a static member met that was killed after the roll and started again."""
+    killed = report.get("killed")
+    if killed is None:
+        return
+    after = f"after {killed['seconds']:.1f} s"
+    said = "" if killed["said"] is None else f": {killed['said']}"
+    met = {True: f"let in {after}", False: f"refused{said}", None: f"no answer {after}{said}"}[killed["let_in"]]
+    yield "killed, started again", f"{killed['member']} (static), {met}"
 
 
 def _measured(report: Report) -> Iterator[tuple[str, Any]]:
@@ -198,10 +216,13 @@ def _sections(report: Report, most: int | None = _MOST_PARTITIONS) -> Iterator[t
 def _notes(report: Report) -> Iterator[str]:
     yield from report.get("unknown", ())
     yield from report["notes"]
+    if report.get("to") == CONSUMER and (report.get("killed") or {}).get("let_in") is False:
+        yield STILL_HELD
     rehearsal = report.get("rehearsal")
     if rehearsal:
         end = "the coordinator refused it" if rehearsal["refused"] else "it went through"
         yield f"rehearsal: {rehearsal['members']} members on an embedded Kafka {rehearsal['broker']}; {end}"
+        yield from (f"rehearsal: {name}: {met}" for name, met in _killed(rehearsal))
         yield from (f"rehearsal: {note}" for note in rehearsal["notes"] if note not in report["notes"])
 
 

@@ -181,6 +181,23 @@ def test_gate_and_coordinator_agree(broker: EmbeddedBroker, group: Shape, refuse
     assert refused == bool(gate_of(log, group.group, begun_ms))
     assert refused or len(group.members) == len(report["steps"])
     assert [] == report["verdicts"]
+    # The first process holds its instance id until its session is over.
+    is_static = any(member.instance_id is not None for member in group.members)
+    killed = report["killed"]
+    assert (is_static and not refused) == (killed is not None)
+    assert killed is None or (False, True) == (killed["let_in"], "instance" in killed["said"]), killed
+
+
+def test_killed_static_members_of_the_classic_protocol_are_let_in_again(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """At once: the second process takes the instance id from the first. None of it is in the roll's figures."""
+    group = shape("static-back", 1, kind="consumer", assignor=None, static=True)
+
+    report = rehearse_on(broker.bootstrap_servers, tmp_path, group, "downgrade", OPTIONS, member_settings=MEMBERS)
+
+    assert (False, True, None) == (report["refused"], report["killed"]["let_in"], report["killed"]["said"])
+    assert report["killed"]["seconds"] < 5
+    assert 1 == len(report["steps"])
+    assert [] == report["verdicts"]
 
 
 @asked_for(LONG)

@@ -23,6 +23,7 @@ from streaming.history.tables import RECORDS
 from streaming.metrics.exporter import Exporter
 from streaming.recording.file_format import open_recording
 from streaming.rehearsal.shape import of_view
+from streaming.reports import forms
 from streaming.reports.measure import REHEARSAL_FORMAT
 from streaming.reports.rolled import of_records
 from streaming.web.server import Server
@@ -117,6 +118,38 @@ def test_a_roll_stands_beside_its_rehearsal(tmp_path: Path, capsys: pytest.Captu
     assert "rehearsal: 50 of 60 members" in text
     assert "rehearsal: 2 members on an embedded Kafka 4.3.1; it went through" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+REFUSED: Final[dict[str, Any]] = {
+    "member": "member-1", "let_in": False, "seconds": 0.412, "said": "instance id static-1 is owned by member x",
+}  # fmt: skip
+STATIC = "a static member that is killed keeps its instance id until its session is over"
+
+
+@pytest.mark.parametrize(
+    ("to", "killed", "row", "noted"),
+    [
+        ("consumer", REFUSED, "member-1 (static), refused: instance id static-1 is owned", True),
+        ("classic", {**REFUSED, "let_in": True, "said": None}, "member-1 (static), let in after 0.4 s", False),
+        ("consumer", {**REFUSED, "let_in": None, "said": None}, "member-1 (static), no answer after 0.4 s", False),
+        ("consumer", None, "", False),
+    ],
+)
+def test_what_a_killed_static_member_met_is_in_the_report(
+    to: str, killed: dict[str, Any] | None, row: str, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the rehearsal's, and beside the roll's; what to do where it was refused. Without static members nothing."""
+    report = rehearsal(to=to, killed=killed)
+    text = " ".join(forms.text(report).split())
+
+    assert (row != "") == ("killed, started again" in text)
+    assert row in text
+    assert noted == (STATIC in text)
+
+    kept = tmp_path / "kept.json"
+    kept.write_text(json.dumps(report), "utf-8")
+    _, beside, _ = run(capsys, "report", GROUP, "--since", "0", "--from", CONVERSIONS, "--rehearsal", str(kept))
+    assert (row != "") == ("rehearsal: killed, started again: member-1" in " ".join(beside.split()))
 
 
 def test_the_html_file_needs_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
