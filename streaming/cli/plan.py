@@ -126,7 +126,7 @@ def _of_monitor(client: MonitorClient, named: Collection[str], match: str | None
     try:
         return client.plan(named, match)
     except NoSuchGroupError as error:
-        patterns = [name for name in named if is_pattern(name)]
+        patterns = [name for name in named if is_pattern(name) and repr(name) in str(error)]
         raise (no_such_group(patterns[0], "a group of this cluster") if patterns else error) from None
 
 

@@ -8,6 +8,7 @@ import typer
 
 from coordinator_model.records.serde import Record, UnknownRecord, decode_record
 from coordinator_model.state.shards import offsets_partition
+from streaming.base.errors import NoSuchGroupError
 from streaming.cli.render import output
 from streaming.recording.file_format import RecordedRecord, open_new_recording
 
@@ -42,6 +43,11 @@ def record(  # noqa: PLR0913 - a command's options are its arguments
 
 
 def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> int:
+    """Write the records, of these groups or of all; returns how many.
+
+    Raises:
+        NoSuchGroupError: there is none of one of them, and none is waited for; no file is left then.
+    """
     from streaming.recording.recorder import LogRecorder, header_of
 
     header = header_of(config.kafka)
@@ -56,9 +62,16 @@ def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> 
             )
         header = replace(header, live_from=dict(recorder.ends))
         with open_new_recording(out, header) as recording, output.progress(f"recording to {out}") as advance:
+            found = set()
             for item in recorder.records(advance):
-                if not groups or _group_of(item) in groups:
+                group = _group_of(item) if groups else None
+                if not groups or group in groups:
                     recording.write(item)
+                    found.add(group)
+            missing = [] if follow else [name for name in groups if name not in found]
+            if missing:
+                accepted = f"a group that {config.kafka.offsets_topic} has records of"
+                raise NoSuchGroupError(f"--group: found {missing[0]!r}, accepted: {accepted}")
         return recording.records
     finally:
         recorder.close()

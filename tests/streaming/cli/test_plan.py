@@ -90,6 +90,8 @@ def test_a_name_is_no_pattern(capsys: pytest.CaptureFixture[str]) -> None:
     with _serving(caught_up(), starred, other) as url:
         _, text = run(capsys, "--url", url, "--group", "orders-*", "--json")
         _, both = run(capsys, "--url", url, "--match", "orders-*", "--json")
+        assert 2 == main(["plan", "--url", url, "--group", "orders-*", "--group", "payments"])
+        assert "found 'payments', accepted: a group of this cluster\n" in capsys.readouterr().err
         status = main(["plan", "--url", url, "--group", "audit-*"])
     said = capsys.readouterr().err
 
