@@ -111,6 +111,11 @@ def refuses_all(settings: BrokerSettings) -> bool:
     return settings.consumer_protocol is False or bool(lacking(settings.brokers or (), CONSUMER_PROTOCOL))
 
 
+def converts_none(settings: BrokerSettings) -> bool:
+    """Whether brokers are known to convert no group that has members, for what they can do or how they are set up."""
+    return any(reason.effect == STOP for reason in of_brokers(settings))
+
+
 def of_brokers(settings: BrokerSettings) -> Iterator[Reason]:
     """Reasons that are the brokers', where there are groups to convert: any of them may be asked to."""
     yield from _refusing(settings)

@@ -3,10 +3,11 @@
 Each finding enters by a method, all of it at once: it is replaced, never changed, so readers need no lock.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from coordinator_model.clocked.not_back import NotBack
-from coordinator_model.gates.broker_abilities import ONLINE_UPGRADE, Broker, lacking
+from coordinator_model.gates.upgrade import converts_none
+from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.kinds.table import LOOKED_FOR
 
 
@@ -15,7 +16,7 @@ class Findings:
 
     Attributes:
         session_timeouts_ms: group → session timeout of its consumer-protocol members, where brokers said it.
-        brokers: every broker with what it can do; None while they have not said.
+        brokers: what brokers can do and allow, as far as they said.
         read_ms: group between two states → when its last step was read, where its timestamp is far from that.
         not_back: group that a roll left with fewer members than before → how many, be the alarm open or closed by now.
         overdue: kind of alarm that only a look with a clock finds → groups that one is open of.
@@ -23,7 +24,9 @@ class Findings:
 
     def __init__(self) -> None:
         self.session_timeouts_ms: Mapping[str, int] = {}
-        self.brokers: Collection[Broker] | None = None
+        self.brokers = BrokerSettings()
+        self.converts_no_group = False
+        """Whether some broker, and so perhaps the one that leads a group, upgrades none that has members."""
         self.read_ms: Mapping[str, int] = {}
         self.not_back: Mapping[str, NotBack] = {}
         self.overdue: Mapping[str, frozenset[str]] = dict.fromkeys(LOOKED_FOR, frozenset())
@@ -44,11 +47,7 @@ class Findings:
         """Take the session timeouts of consumer-protocol members by group, as brokers said, all of them."""
         self.session_timeouts_ms = timeouts_ms
 
-    def set_brokers(self, brokers: Collection[Broker]) -> None:
-        """Take what every broker can do, as they said."""
+    def set_brokers(self, brokers: BrokerSettings) -> None:
+        """Take what every broker can do and allows, as they said."""
         self.brokers = brokers
-
-    @property
-    def converts_no_group(self) -> bool:
-        """Whether some broker, and so perhaps the one that leads a group, upgrades none that has members."""
-        return bool(lacking(self.brokers or (), ONLINE_UPGRADE))
+        self.converts_no_group = converts_none(brokers)

@@ -9,7 +9,7 @@ What only a look with a clock finds is a reason of both, as `alarms` says:
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from coordinator_model.clocked.moment import Moment
@@ -22,6 +22,7 @@ from coordinator_model.gates.verdict import (
     STOP,
     STUCK,
     UNKNOWN,
+    BrokerSettings,
     Cluster,
     Reason,
     as_polled,
@@ -136,14 +137,14 @@ def offline(
 ) -> dict[str, tuple[str, Mapping[tuple[str, str], int]]]:
     """Gate → verdict on all groups and its reasons by (effect, code), without a question to the brokers.
 
-    For metrics, from sums: of what brokers would say there is what they can do, which the board has, and only groups
-    that are not at rest are looked at.
+    For metrics, from sums: of what brokers would say there is what they said lately, which the board has, and only
+    groups that are not at rest are looked at.
     """
     between = _between_restarts(moment.shown, sums, now_ms)
     # Whether there are such offsets is all that counts, so one name stands for all groups that have any.
     flexible = {"": {FLEXIBLE_OFFSETS: sums.flexible}} if sums.flexible else {}
     cluster = _as_shown(Cluster(group_configs=(), offset_versions=flexible), board, moment, ())
-    allowing = replace(ALLOWING, brokers=board.findings.brokers)
+    allowing = _else_allowing(board.findings.brokers)
     brokers = of_brokers(allowing) if sums.to_upgrade else ()
     of_gates = {
         phases.UPGRADE: (sums.upgrade_reasons, [*caught_up(cluster), *as_polled(cluster, NOTE), *brokers]),
@@ -167,6 +168,12 @@ def offline(
         reasons = +reasons
         found[gate] = (verdict(effect for effect, _ in reasons), reasons)
     return found
+
+
+def _else_allowing(said: BrokerSettings) -> BrokerSettings:
+    """What brokers said; of what they did not say, that they allow it."""
+    known = {of.name: value for of in fields(said) if (value := getattr(said, of.name)) is not None}
+    return replace(ALLOWING, **known)
 
 
 def _between_restarts(shown: BoardSnapshot, sums: Sums, now_ms: int) -> int:

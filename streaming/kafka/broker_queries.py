@@ -128,19 +128,19 @@ def broker_settings(kafka: KafkaSection) -> BrokerSettings:
     try:
         with admin_client(kafka, "gate") as admin:
             answers = asked_each(admin)
-            held = _configurations(admin, [of.broker.id for of in answers])
+            held = configurations(admin, answers)
     except (MonitorError, KafkaError, OSError, ValueError):
         return BrokerSettings(asked=True)
     return settings_of(answers, held)
 
 
-def _configurations(admin: Any, brokers: Iterable[int | None]) -> list[Mapping[str, Any]]:  # noqa: ANN401 - kafka-python has no types
-    """Of each broker that says them."""
+def configurations(admin: Any, answers: Iterable[BrokerAnswer]) -> list[Mapping[str, Any]]:  # noqa: ANN401 - kafka-python has no types
+    """Of each broker that answered and says them: what `settings_of` takes. Raises KafkaError."""
     from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
 
     asked = [
-        ConfigResource(ConfigResourceType.BROKER, str(broker), dict.fromkeys((*_SETTINGS, OF_EVERY_RELEASE)))
-        for broker in brokers
+        ConfigResource(ConfigResourceType.BROKER, str(of.broker.id), dict.fromkeys((*_SETTINGS, OF_EVERY_RELEASE)))
+        for of in answers
     ]
     held = admin.describe_configs(asked, config_filter="all").get("broker", {})
     # A broker that refuses to tell answers with none at all.

@@ -1,14 +1,17 @@
-"""What brokers can do, asked every half a minute: where no group can be upgraded, nothing is in the way of an upgrade.
+"""What brokers can do and allow, asked every half a minute: where no group can be upgraded, nothing is in the way of it.
 
 `upgrade_blocked` is concluded from the log, which does not tell what its brokers can do. It is held back while some
-broker converts no group, and no more once all do: then it is said of the groups that a broker would still refuse. It
-needs no permission; while brokers do not answer, what they said before holds.
+broker is known to convert no group, and no more once all do: then it is said of the groups that a broker would still
+refuse. What they can do and have finalized needs no permission. Their configurations do (DESCRIBE_CONFIGS on the
+cluster): where they are not said, they are asked for once an hour, as brokers log each refusal. While brokers do not
+answer, what they said before holds.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from coordinator_model.gates.broker_abilities import Broker
+from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.migration import upgrade_blockers
 from coordinator_model.state.events import event_view
 from coordinator_model.state.findings import Position, events_of
@@ -17,11 +20,14 @@ from streaming.base.outage import Outage
 from streaming.base.threads import Connection, Repeating
 from streaming.board.board import Board
 from streaming.kafka.broker_apis import asked_each
+from streaming.kafka.broker_queries import configurations, settings_of
 from streaming.kafka.lazy_admin import LazyAdmin
 
 CHECK_EVERY_SECONDS: Final = 2.0
 FRESH_MS: Final = 30_000
 """How long an answer is held to."""
+REFUSED_SECONDS: Final = 3_600.0
+"""How long configurations are not asked for again that brokers do not say."""
 
 _log = get_logger("broker_watch")
 
@@ -29,8 +35,8 @@ _log = get_logger("broker_watch")
 class BrokersClient(Protocol):
     """What the watch asks of a cluster. Both methods may raise KafkaError, OSError or RuntimeError."""
 
-    def brokers(self) -> Sequence[Broker]:
-        """Every broker that is up."""
+    def brokers(self) -> BrokerSettings:
+        """What brokers that are up can do and allow."""
         ...
 
     def close(self) -> None:
@@ -44,10 +50,18 @@ class KafkaBrokersClient:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """With settings of `KafkaAdminClient`."""
         self._admin = LazyAdmin(settings)
+        self._not_before = 0.0
 
-    def brokers(self) -> Sequence[Broker]:
+    def brokers(self) -> BrokerSettings:
         """See `BrokersClient`."""
-        return [of.broker for of in self._admin.ask(asked_each)]
+        answers = self._admin.ask(asked_each)
+        now = time.monotonic()
+        if now < self._not_before:
+            return settings_of(answers, [])
+        held = self._admin.ask(lambda admin: configurations(admin, answers))
+        if not held:
+            self._not_before = now + REFUSED_SECONDS
+        return settings_of(answers, held)
 
     def close(self) -> None:
         """See `BrokersClient`."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from coordinator_model.gates.broker_abilities import Broker
+from coordinator_model.gates.verdict import BrokerSettings
 from dashboards import thresholds as at
 from lab import builders
 from lab import coordinator_events as happens
@@ -201,7 +202,7 @@ def test_a_group_that_becomes_blocked_in_its_roll_wants_a_look(events: list[Reco
 
     assert looked_at == ("upgrade_blocked" in codes(board))
     assert "upgrade_blocked" not in codes(board, NOW_MS + 7 * 60 * MINUTE_MS), "nobody rolls it any more"
-    board.findings.set_brokers([Broker(1, "3.6", frozenset())])
+    board.findings.set_brokers(BrokerSettings(brokers=[Broker(1, "3.6", frozenset())]))
     assert "upgrade_blocked" not in codes(board), "no group can be upgraded"
 
 

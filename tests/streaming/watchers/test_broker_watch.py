@@ -1,17 +1,19 @@
 """Where brokers convert no group, nothing is said to block an upgrade; it is said once they do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from coordinator_model.gates.broker_abilities import Broker
+from coordinator_model.gates.verdict import BrokerSettings
 from lab.builders import assignment, group_metadata, member
 from streaming.base.batch_rows import Row
 from streaming.board import gates
 from streaming.board.board import Board
-from streaming.watchers.broker_watch import FRESH_MS, BrokerWatch
+from streaming.kafka.broker_apis import BrokerAnswer
+from streaming.watchers import broker_watch
+from streaming.watchers.broker_watch import FRESH_MS, BrokerWatch, KafkaBrokersClient
 from tests.brokers_by_release import brokers
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, classic_group, log_ends
@@ -26,6 +28,7 @@ class Rig:
     releases: list[str]
     down: Exception | None = None
     now_ms: int = NOW_MS
+    said: Mapping[str, Any] = field(default_factory=dict)
     asked: int = 0
     published: list[Mapping[str, Any]] = field(default_factory=list)
 
@@ -34,11 +37,11 @@ class Rig:
         self.board.load([])
         self.watch = BrokerWatch(self.board, lambda: self, self.published.extend, lambda: self.now_ms)
 
-    def brokers(self) -> Sequence[Broker]:
+    def brokers(self) -> BrokerSettings:
         self.asked += 1
         if self.down is not None:
             raise self.down
-        return brokers(self.releases)
+        return BrokerSettings(asked=True, brokers=brokers(self.releases), **self.said)
 
     def close(self) -> None: ...
 
@@ -58,21 +61,32 @@ class Rig:
         return [event["kind"] for event in self.board.latest_events(100) if event["group"] == "g"]
 
 
+ON: dict[str, Any] = {"consumer_protocol": True, "migration_policy": "bidirectional"}
+
+
 @pytest.mark.parametrize(
-    ("releases", "said"),
+    ("releases", "configured", "said"),
     [
-        # Whom a broker would take, were it not for the assignor.
-        (["4.3"], True),
-        (["3.9"], True),
+        # Whom a broker would take, were it not for the assignor; as far as it is known.
+        (["4.3"], ON, True),
+        (["4.3"], {}, True),
+        (["3.9"], ON, True),
+        (["3.9"], {}, True),
         # Whom no broker takes.
-        (["2.0"], False),
-        (["3.7"], False),
-        (ROLL, False),
+        (["2.0"], {}, False),
+        (["3.7"], {}, False),
+        (ROLL, ON, False),
+        (["3.9"], {"consumer_protocol": False}, False),
+        (["4.3"], {"consumer_protocol": False}, False),
+        (["4.3"], {**ON, "migration_policy": "disabled"}, False),
+        (["4.3"], {**ON, "migration_policy": "Downgrade"}, False),
     ],
 )
-def test_nothing_blocks_an_upgrade_that_there_is_not(releases: list[str], said: bool) -> None:
+def test_nothing_blocks_an_upgrade_that_there_is_not(
+    releases: list[str], configured: Mapping[str, Any], said: bool
+) -> None:
     """All else of the group is said."""
-    rig = Rig(releases)
+    rig = Rig(releases, said=configured)
     rig.look()
     kinds = rig.reported()
 
@@ -89,6 +103,51 @@ def test_it_is_said_where_brokers_have_not_answered_yet() -> None:
     rig.down = None
     rig.look(after_ms=0)
     assert rig.board.findings.converts_no_group
+
+
+def test_once_the_protocol_is_on_it_is_said() -> None:
+    """Brokers that are of a late enough release already are not what is waited for."""
+    rig = Rig(["4.3"], said={"consumer_protocol": False})
+    rig.look()
+    rig.reported()
+    rig.said = ON
+    rig.look()
+
+    assert ["upgrade_blocked"] == [of["kind"] for of in rig.published]
+
+
+class FakeAdmin:
+    """Brokers that say their abilities and, unless they refuse, their configurations."""
+
+    def __init__(self, held: Sequence[Mapping[str, Any]]) -> None:
+        self.held = held
+        self.configurations = 0
+
+    def ask(self, question: Callable[[Any], Any]) -> Any:
+        return question(self)
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"), [([], 1), ([{"offsets.topic.num.partitions": {"value": "50"}}], 3)], ids=["refused", "said"]
+)
+def test_configurations_that_are_refused_are_asked_for_once_an_hour(
+    held: Sequence[Mapping[str, Any]], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers log each refusal, and somebody reads that; what they can do is asked all the same."""
+    admin: Any = FakeAdmin(held)
+
+    def configurations(admin: FakeAdmin, _: object) -> Sequence[Mapping[str, Any]]:
+        admin.configurations += 1
+        return admin.held
+
+    monkeypatch.setattr(broker_watch, "asked_each", lambda _: [BrokerAnswer(brokers(["4.3"])[0], {})])
+    monkeypatch.setattr(broker_watch, "configurations", configurations)
+    client = KafkaBrokersClient({})
+    monkeypatch.setattr(client, "_admin", admin)
+    found = [client.brokers() for _ in range(3)]
+
+    assert expected == admin.configurations
+    assert [brokers(["4.3"])] * 3 == [of.brokers for of in found]
 
 
 def test_once_all_brokers_are_upgraded_it_is_said() -> None:
@@ -134,3 +193,6 @@ def test_metrics_of_the_gate_know_what_brokers_can_do() -> None:
     assert ("stop", "brokers_first") in offline()
     rig.look("4.3")
     assert {("stop", "assignment_user_data")} == offline()
+    rig.said = {**ON, "migration_policy": "disabled"}
+    rig.look("4.3")
+    assert ("stop", "migration_policy") in offline()
