@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-fast faults brokers chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts histories package package-test lock clean
+.PHONY: help setup classes demo test test-fast faults brokers chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts soak-hurried histories package package-test lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -98,6 +98,9 @@ soak-alerts: setup ## the healthy demo under a real Prometheus: exactly the aler
 
 soak-verdicts: setup ## fifty real groups, rolled one after another: no alarm in all that time (MINUTES=60)
 	@exec $(BIN)/python -P -m tests.soak.verdicts --minutes $(or $(MINUTES),60)
+
+soak-hurried: setup ## fifty real groups migrated with kill -9, some of whose members never come back: what each lost is named
+	@exec $(BIN)/python -P -m tests.soak.hurried
 
 histories: setup ## lawful histories by Kafka's own coordinator, on a clock of its own: no alarm without a cause (HISTORIES=2000 SEED=0)
 	@exec $(BIN)/python -P -m tests.simulator.kafka --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),0)

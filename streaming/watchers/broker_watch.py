@@ -1,4 +1,4 @@
-"""What brokers can do and allow, asked every half a minute: where no group can be upgraded, nothing is in the way of it.
+"""What brokers can do and allow, asked every half a minute: where no group can be upgraded, nothing blocks an upgrade.
 
 `upgrade_blocked` is concluded from the log, which does not tell what its brokers can do. It is held back while some
 broker is known to convert no group, and no more once all do: then it is said of the groups that a broker would still
