@@ -71,8 +71,9 @@ READ_BROKER_CONFIGS: Final = Permission(
     resource="cluster",
     name="",
     purpose="dynamic GROUP configurations, the migration policy and what is in the brokers' files, asked by gates and "
-    "`plan` alone; finalized features, and what brokers can do, which they ask too, need no permission",
-    without="gates say *cannot tell*, and `plan` *unknown*",
+    "`plan`, and twice a minute for `upgrade_blocked` (once an hour where brokers refuse it); finalized features, and "
+    "what brokers can do, need no permission",
+    without="gates say *cannot tell*, and `plan` *unknown*; groups are *blocked* although the protocol may be off",
     check="permission to read broker configurations",
 )
 READ_TOPIC_CONFIGS: Final = Permission(

@@ -27,10 +27,10 @@ from typing import Any, Final
 
 from coordinator_model.clocked.not_back import KIND
 from coordinator_model.migration.roll_members import RESTART_MS
+from lab.monitor_process import MonitorProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import Protocol, create_topics
 from tests.brokers.members import Member, librdkafka
-from tests.integration.monitor_process import MonitorProcess, until
 from tests.soak.verdicts import GROUPS, TOPICS
 
 _JOIN_SECONDS: Final = 300.0

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from coordinator_model.state.shards import offsets_partition
+from lab.builders import group_metadata, member
 from streaming.__main__ import main
 from streaming.kafka import preflight
 from streaming.recording import recorder
 from streaming.recording.file_format import Header, RecordedRecord, open_recording
-from tests.builders import group_metadata, member
 
 PARTITIONS = 4
 

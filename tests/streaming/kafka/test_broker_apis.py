@@ -85,7 +85,7 @@ def test_one_broker_that_does_not_answer_leaves_it_unknown() -> None:
 def test_whatever_a_broker_makes_of_the_client_is_one_error_that_names_it(thrown: Exception) -> None:
     """`check` then does without its answer, and a gate cannot tell: neither knows another type."""
     with pytest.raises(KafkaError, match=r"ApiVersions of broker 2: "):
-        asked_each(FakeCluster({1: "4.3", 2: thrown}))
+        asked_each(ReleasedBrokers({1: "4.3", 2: thrown}))
 
 
 def said(policy: str | None = "bidirectional", protocols: str | None = "classic,consumer") -> dict[str, Any]:

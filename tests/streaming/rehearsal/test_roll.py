@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from coordinator_model.state.membership import CLASSIC, CONSUMER, Membership
+from lab.builders import group_metadata, member
 from streaming.rehearsal.roll import Killed, Roll, RollOptions
 from streaming.rehearsal.shape import MemberShape, Shape
-from tests.builders import group_metadata, member
 from tests.histories import at, history
 
 REFUSED = "Broker: Static consumer still in use"
