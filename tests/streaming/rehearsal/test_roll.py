@@ -45,7 +45,7 @@ class Rig:
         rig: Any = self
         self.roll = Roll(shape, to, options, rig, rig, say=lambda _: None, advance=lambda _: None)
         self.first = [FakeMember("a"), FakeMember("b")]
-        self.roll._running = dict(enumerate(self.first))  # type: ignore[arg-type]  # as much of a member as is used
+        self.roll._running = dict(enumerate(self.first))
 
     failure = None
 
