@@ -20,6 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from hypothesis import currently_in_test_context, note
+
+from coordinator_model.records.serde import Record, decode_record
 from coordinator_model.replica import Changes, Counters, Replica
 from coordinator_model.state.events import INFO, Event, event_view
 from coordinator_model.state.findings import Position
@@ -45,13 +48,23 @@ class Moment:
     records: tuple[RecordBytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LogRecord:
     """One record with its place in the log."""
 
     place: Position
     key: bytes
     value: bytes | None
+
+    def __repr__(self) -> str:
+        """As a person reads it: where a test fails, its history is shown."""
+        of = decode_record(self.key, self.value)
+        said = f"{of.key} = {of.value}" if isinstance(of, Record) else f"{of}: {self.key!r} = {self.value!r}"
+        return f"{self.place.partition}/{self.place.offset}, {self.place.timestamp_ms} ms: {said}"
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """Hypothesis would show the fields."""
+        printer.text(repr(self))
 
 
 def at(time_ms: int, *records: RecordBytes) -> Moment:
@@ -68,6 +81,13 @@ def history(*moments: Moment, start: int = 0) -> "History":
             for offset, (time_ms, key, value) in enumerate(written, start)
         )
     )
+
+
+def shown(log: "History") -> "History":
+    """The same; where Hypothesis finds the test failing, it is printed."""
+    if currently_in_test_context():
+        note(log)
+    return log
 
 
 def recording(path: Path) -> "History":
@@ -87,12 +107,19 @@ def recorded() -> "History":
     return recording(RECORDING)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class History:
     """Records of the log, in order within each partition."""
 
     records: tuple[LogRecord, ...]
     topic_names: dict[str, str] = field(default_factory=lambda: dict(TOPIC_NAMES))
+
+    def __repr__(self) -> str:
+        return "\n".join(("History:", *(f"  {record!r}" for record in self.records)))
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """As above."""
+        printer.text(repr(self))
 
     def __len__(self) -> int:
         return len(self.records)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Position
-from tests.histories import PARTITION, History, LogRecord
+from tests.histories import PARTITION, History, LogRecord, shown
 from tests.simulator import readers
 from tests.simulator.cluster import RELEASES, Cluster
 from tests.simulator.coordinator import ReferenceCoordinator
@@ -38,8 +38,8 @@ Views = dict[str, dict[str, Any]]
 
 
 def log_of(coordinator: ReferenceCoordinator) -> History:
-    """What it wrote, as a recording holds it."""
-    return history_read(readers.recorded(coordinator.log), coordinator)
+    """What it wrote, as a recording holds it; where Hypothesis finds a test failing, it is shown."""
+    return shown(history_read(readers.recorded(coordinator.log), coordinator))
 
 
 def history_read(read: Iterable[readers.Read], coordinator: ReferenceCoordinator) -> History:

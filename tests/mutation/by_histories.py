@@ -8,6 +8,7 @@ faults that the first alone can write. No test written for a rule takes part.
 import argparse
 import json
 import os
+import resource
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,8 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from tests.mutation.__main__ import Finder, chosen_by
+from tests.mutation.__main__ import MEMORY, Finder, chosen_by
 from tests.mutation.mutants import Mutant
+
+SECONDS: Final = 120
+"""Of the processor, for all histories of one judge: some mutants go on for ever."""
 
 Judge = Callable[[], Iterable[object]]
 """What is found, a history or a fault after the other; nothing where a history is as it should be."""
@@ -49,6 +53,8 @@ def _hunt(mutants: Iterable[Mutant], judges: Mapping[str, Judge]) -> int:
     for met, mutant in enumerate(mutants, 1):
 
         def broken(judge: Judge, mutant: Mutant = mutant) -> bool:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
             sys.meta_path.insert(0, Finder(mutant))
             return _finds(judge)
 

@@ -13,6 +13,7 @@ from coordinator_model.state.offsets import ZERO_TOPIC_ID
 from lab.builders import RecordBytes, group_metadata, member, offset_commit, offset_commit_tombstone, topic_id
 from streaming.query import commit_compaction, row_codec
 from streaming.query.row_codec import LogRow, packed, unpacked
+from tests.histories import at, history, shown
 from tests.streaming.shard import KEY, log_rows
 
 Row = tuple[int, int, int, bytes | None, bytes | None]
@@ -30,6 +31,7 @@ def through(*tasks: list[Row], at_once: int = 1_000_000) -> list[LogRow]:
 
 def rows_of(records: list[RecordBytes]) -> list[Row]:
     """Records at consecutive offsets of one partition."""
+    shown(history(*(at(1_000 + number, record) for number, record in enumerate(records))))
     return [(0, offset, 1_000 + offset, key, value) for offset, (key, value) in zip(count(), records)]
 
 
@@ -149,8 +151,8 @@ NULL_METADATA = WHOLE[:14] + b"\x00" + WHOLE[15:]
 def test_a_damaged_commit_is_counted_and_passed_over(places: Sequence[int], key: bytes, value: bytes) -> None:
     """What does not decode is no commit of a run: it is counted, and what was committed before it stands."""
     records = [offset_commit("a", "t", 0, 5) for _ in range(600)]
-    for at in places:
-        records[at] = key, value
+    for place in places:
+        records[place] = key, value
     rows = rows_of(records)
     whole = replayed(rows, reduced=False)
 

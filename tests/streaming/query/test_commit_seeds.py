@@ -23,13 +23,13 @@ from lab.coordinator_events import consumer_join
 from streaming.query import shard_task
 from streaming.query.commit_seeds import seeds_of
 from streaming.query.row_codec import packed, unpacked_table
-from tests.histories import PARTITION, LogRecord, at, history
+from tests.histories import PARTITION, LogRecord, at, history, shown
 from tests.streaming.shard import Shard, log_rows
 
 
 def played(records: Sequence[RecordBytes], cuts: Sequence[int], built_until: int) -> tuple[Any, ...]:
     """State, books and all that was put out, of micro-batches that end there."""
-    log = list(history(*(at(1_000 + number, record) for number, record in enumerate(records))).records)
+    log = list(shown(history(*(at(1_000 + number, record) for number, record in enumerate(records)))).records)
     shard = Shard(live_from=built_until, built_until=built_until)
     for start, end in zip([0, *cuts], [*cuts, len(log)], strict=True):
         if start < end:
