@@ -124,8 +124,13 @@ class Alarm(Kind):
         """Refuse an alarm that is shown nowhere.
 
         Raises:
-            ValueError: it has neither a reason to look nor another that shows it, or no end.
+            ValueError: it has neither a reason to look nor another that shows it, or no end. What a look finds has a
+                reason of its own: nothing in the group's answer says it.
         """
+        if self.ends not in (RECORD, TIME, LOOK):
+            raise ValueError(f"{self.name}: found ends={self.ends!r}, accepted: {RECORD}, {TIME}, {LOOK}")
+        if self.ends == LOOK and not self.one:
+            raise ValueError(f"{self.name}: found no one, accepted: a reason to look, as only a look finds it")
         if bool(self.one) == bool(self.shown_as):
             raise ValueError(
                 f"{self.name}: found one={self.one!r} and shown_as={self.shown_as!r}, accepted: one of two"
@@ -510,7 +515,7 @@ _ROWS: Final = (
         cleared="No record of the consumer protocol is left over",
         ends=RECORD,
         shown_as="leftover_records",
-        metric="kafka_cluster_leftover_records",
+        metric="kafka_group_leftover_records",
         on_roll_page=True,
     ),
     Alarm(

@@ -1,6 +1,6 @@
 """Every kind of alarm by its row alone: opened, on the page, in the API, as a metric, after a restart, and over.
 
-What only a look with a clock finds is tried where that is (`watchers/test_overdue_watch.py`).
+What only a look with a clock finds is tried where that is (`watchers/test_looked_for_alarms.py`).
 """
 
 import json
@@ -24,10 +24,11 @@ from coordinator_model.state.snapshot import dump_group, load_group
 from streaming.board import attention, group_answer
 from streaming.board.board import Board
 from streaming.metrics.catalogue import CATALOGUE
+from streaming.metrics.exporter import Exporter
 from tests.alarm_stories import STORIES, Story
 from tests.histories import TextStore
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import board_of, lags_of
+from tests.streaming.boards import CLUSTER, board_of, lags_of, rendered
 
 FORMER: Final = json.loads((Path(__file__).parent / "alarms_of_former_release.json").read_text())
 """Kind → the group's state once its story has opened, as the release before wrote it, and the ids it had reported."""
@@ -141,6 +142,15 @@ def test_open_it_is_on_the_page_and_in_the_api(kind: str) -> None:
         answer = group_answer.view(board, "g", now_ms)
         assert answer is not None
         assert row.shown_as in codes or answer["migration"][row.shown_as]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_open_it_is_in_its_metric(kind: str) -> None:
+    """With a value beyond 0, of the very group."""
+    page, _ = rendered(Exporter(shown(kind), CLUSTER, clock_ms=lambda: last_ms(kind)))
+    lines = [line for line in page.decode().splitlines() if line.startswith(f"{ALARMS[kind].metric}{{")]
+
+    assert any(float(line.rpartition(" ")[2]) > 0 for line in lines if 'group="g"' in line)
 
 
 @pytest.mark.parametrize("kind", KINDS)
