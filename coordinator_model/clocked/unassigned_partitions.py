@@ -33,6 +33,7 @@ from typing import Any, Final, Protocol
 from coordinator_model.clocked.lasting import LastingAlarms
 from coordinator_model.rules import partition_holders
 from coordinator_model.rules.members import Member, members_of
+from coordinator_model.rules.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
 from coordinator_model.rules.subscriptions import subscribed_topics
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
@@ -41,9 +42,6 @@ from coordinator_model.state.membership import STREAMS, ClassicMember, Membershi
 
 METADATA_MAX_AGE_MS: Final = 300_000
 """How long a client by default does not notice that a topic has grown: metadata.max.age.ms."""
-
-DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
-"""Where no member says its own: max.poll.interval.ms of Kafka's consumer."""
 
 LONGEST_REBALANCE_TIMEOUT_MS: Final = 1_800_000
 """Some clients say "for ever", by the largest number there is; no client means to wait so long for partitions."""

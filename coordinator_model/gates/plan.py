@@ -60,7 +60,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from coordinator_model.gates.broker_abilities import CONSUMER_PROTOCOL_GA, lacking
-from coordinator_model.gates.upgrade import EMBEDDED_VERSION, UPGRADING_POLICIES, brokers_first, refuses_all, unsaid
+from coordinator_model.gates.upgrade import (
+    EMBEDDED_VERSION,
+    KAFKAS_ASSIGNORS,
+    UPGRADING_POLICIES,
+    brokers_first,
+    refuses_all,
+    unsaid,
+)
 from coordinator_model.gates.verdict import BrokerSettings, unsettled
 from coordinator_model.groups import consumer
 from coordinator_model.groups.classic import CONSUMER_PROTOCOL_TYPE
@@ -93,9 +100,6 @@ LARGEST_WAVE: Final = 20
 
 DEFAULT_SERVER_ASSIGNOR: Final = "uniform"
 """The first of `group.consumer.assignors` by default (KIP-848); `range` is the other."""
-
-KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
-"""Names of the classic client assignors that Kafka ships."""
 
 ALARMS: Final[Mapping[str, str]] = {kind: row.before_a_roll for kind, row in kinds.ALARMS.items() if row.before_a_roll}
 """Kind of alarm that is a reason for care → what to do before a roll. Of overlapping owners and leftovers there are

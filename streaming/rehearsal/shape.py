@@ -21,6 +21,7 @@ from coordinator_model.records.classic_group import GroupMetadataValue
 from coordinator_model.records.record_types import RecordType
 from coordinator_model.records.serde import Record, decode_record
 from coordinator_model.replica import OFFSET_TYPES
+from coordinator_model.rules.rebalances import DEFAULT_REBALANCE_TIMEOUT_MS
 from coordinator_model.state.findings import Position
 from coordinator_model.state.membership import (
     CLASSIC,
@@ -37,7 +38,6 @@ from streaming.recording.file_format import open_recording
 
 MOST_MEMBERS: Final = 50
 DEFAULT_SESSION_TIMEOUT_MS: Final = 45_000
-DEFAULT_REBALANCE_TIMEOUT_MS: Final = 300_000
 OF_TWO_KINDS: Final = (
     "members of librdkafka are run by librdkafka, the others as Java's; where the leader is upgraded first, one of "
     "librdkafka may lead, and the coordinator refuses the group: --order says which goes first"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from coordinator_model.clocked import stuck, unassigned_partitions
-from coordinator_model.rules import rebalance_storm
+from coordinator_model.rules import rebalance_storm, rebalances
 from coordinator_model.state import events
 from dashboards import thresholds as at
 from dashboards.alert import PREFIX, Alert
@@ -102,7 +102,7 @@ def test_limits_are_those_of_the_events() -> None:
     assert rebalance_storm.STORM_REBALANCES_A_MEMBER == at.STORM_REBALANCES_A_MEMBER.value
     assert rebalance_storm.STORM_WINDOW_MS == at.STORM_WINDOW_SECONDS.value * 1000
     assert (
-        unassigned_partitions.METADATA_MAX_AGE_MS + unassigned_partitions.DEFAULT_REBALANCE_TIMEOUT_MS
+        unassigned_partitions.METADATA_MAX_AGE_MS + rebalances.DEFAULT_REBALANCE_TIMEOUT_MS
         == at.HANDED_OUT_SECONDS.value * 1000
     )
     assert stuck.STALLED_MS == at.MIGRATION_STALLED_SECONDS.value * 1000
