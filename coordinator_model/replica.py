@@ -30,7 +30,7 @@ from coordinator_model.records.serde import (
     decode_key,
     decode_value,
 )
-from coordinator_model.rules import beginning, deletions, epochs, offset_commits, rewinds, steps
+from coordinator_model.rules import beginning, deletions, epochs, offset_commits, rewinds, static_absences, steps
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
@@ -341,7 +341,7 @@ class Replica:
                     yield topic, partition, committed
 
     def open_steps(self) -> list[str]:
-        """Groups whose last step is still open, or of which offsets went, or went back and may yet be back in time."""
+        """Groups whose last step is still open, or of which something is to be said soon (`_is_awaited`)."""
         return list(self._open)
 
     def take_changes(self) -> Changes:
@@ -384,6 +384,7 @@ class Replica:
             events += self._close(state)
             state = self.group(name, position.partition)
         if state.step is None:
+            events += self._tell_absences(state, position.timestamp_ms)
             steps.open_step(state, position)
             self._open[name] = None
         else:
@@ -398,7 +399,11 @@ class Replica:
     def _settle(self, name: str, now_ms: int | None = None) -> list[Event]:
         state = self.groups[name]
         events = self._tell_moments(state, now_ms)
-        return events if state.step is None else [*events, *self._close(state)]
+        if state.step is None:
+            return events
+        events += self._close(state)
+        # Who closed with that step is reported now where the log ends.
+        return [*events, *self._tell_absences(state, now_ms)] if name in self.groups else events
 
     def _moments_before(self, state: GroupState, position: Position) -> list[Event]:
         """Say which offsets went, or went back, at moments that are over with the record of this position."""
@@ -425,13 +430,21 @@ class Replica:
         is_over = back is not None and (ended or back.time_ms != now_ms)
         due = rewinds.take_due(state, now_ms, is_over=is_over, live=live)
         found += ((of.offset, of.time_ms, rewinds.reported(of)) for of in due)
-        self._note_open(state)
-        self._changes.groups.add(state.name)
-        return [
+        told = [
             event
             for offset, time_ms, finding in sorted(found, key=itemgetter(0))
             for event in events_of(state.name, Position(state.partition, offset, time_ms), [finding])
         ]
+        self._changes.groups.add(state.name)
+        return [*told, *self._tell_absences(state, now_ms)]
+
+    def _tell_absences(self, state: GroupState, now_ms: int | None) -> list[Event]:
+        """Say which static members are away, or are back, of what is due at a time of the log; None where it ends."""
+        # Who went with a step that is open is not known yet.
+        awaited = state.step is None and static_absences.is_awaited(state)
+        due = static_absences.take_due(state, now_ms) if awaited else []
+        self._note_open(state)
+        return [event for said in due for event in static_absences.events_of_said(state, said)]
 
     def _note_open(self, state: GroupState) -> None:
         """Remember whether something has yet to be said of a group."""
@@ -443,7 +456,9 @@ class Replica:
     def _close(self, state: GroupState) -> list[Event]:
         self._changes.groups.add(state.name)
         events = steps.close_step(state, live_from=self._live(state.partition))
-        self._note_open(state)
+        away = self._tell_absences(state, state.last_step_ms)
+        begun = [event for event in away if "cleared" not in event.detail]
+        events = [*begun, *events, *(event for event in away if event not in begun)]
         if not state.exists:
             events = [*self._tell_moments(state), *events]
             self._forget(state)
@@ -530,5 +545,10 @@ class Replica:
 
 
 def _is_awaited(state: GroupState) -> bool:
-    """Whether offsets of a group went, or went back, of which nothing is reported yet."""
-    return state.rewinds is not None or state.deletions is not None or bool(state.awaited_rewinds)
+    """Whether something happened to a group of which nothing is reported yet: to offsets, or to static members."""
+    return (
+        state.rewinds is not None
+        or state.deletions is not None
+        or bool(state.awaited_rewinds)
+        or static_absences.is_awaited(state)
+    )

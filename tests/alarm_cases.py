@@ -142,12 +142,22 @@ CASES: Final[Mapping[str, Cases]] = {
         silent=(
             "ownership_claims.claims_of_the_generation_before_are_as_they_should_be",
             "ownership_claims.claims_in_a_record_that_a_downgrade_wrote_are_not_judged",
+            "ownership_claims.members_of_a_downgraded_group_name_the_epoch_that_each_had_reached",
             "ownership_claims.claims_in_the_first_record_seen_of_a_group_are_not_judged",
         ),
     ),
     "static_member_absent": Cases(
-        reported=("static_members.member_away_keeps_its_partitions_and_the_group_reconciling",),
-        silent=("static_members.rejoin_that_rebalances_is_still_the_same_member",),
+        reported=(
+            "static_members.member_away_keeps_its_partitions_and_the_group_reconciling",
+            "static_absences.restart_of_a_deployment_is_one_alarm_that_lists_all",
+            "static_absences.one_that_stays_away_is_named_and_the_alarm_stays",
+            "static_absences.one_that_closes_long_after_another_stayed_away_is_another_restart",
+        ),
+        silent=(
+            "static_members.rejoin_that_rebalances_is_still_the_same_member",
+            "static_absences.roll_from_one_to_the_next_is_one_alarm",
+            "static_absences.who_was_away_before_the_live_tail_is_not_reported",
+        ),
     ),
     "static_member_contended": Cases(
         reported=(

@@ -71,6 +71,16 @@ STORIES: Final[Mapping[str, Story]] = {
         opens=(*_TWO, at(2_000, *happens.consumer_moves("g", "b", epoch=2, assigned={"t": [0, 1]}))),
         ends=(at(5_000, *happens.consumer_moves("g", "b", epoch=2, assigned={"t": [1]})),),
     ),
+    "static_member_absent": Story(
+        opens=(
+            at(0, *happens.consumer_join("g", "a", epoch=1, targets={"a": OWNED["a"]}, instance_id="i")),
+            at(1_000, *happens.static_goes_away("g", "a", assigned=OWNED["a"], previous_epoch=1)),
+        ),
+        ends=(
+            at(9_000, *happens.static_returns("g", old="a", new="b", instance_id="i", epoch=1, assigned=OWNED["a"])),
+        ),
+        over_ms=LATER_MS,
+    ),
     "static_member_contended": Story(opens=_taken_over(("/a", "/b"), 3), over_ms=LATER_MS),
     "static_member_restarting": Story(opens=_taken_over(("/a",), 6), over_ms=LATER_MS),
     "poll_interval_exceeded": Story(

@@ -4,6 +4,7 @@
     static_member_contended      no process took the instance id for ten minutes
     static_member_restarting     no process took the instance id for ten minutes
     poll_interval_exceeded       no process left again for one and a half of its rebalance timeouts
+    static_member_absent         all are back and none went for three minutes, or one is away for a day
     rebalance_storm              five minutes hold half the rebalances that restarting every member takes
 
 The event belongs to the last record of what is over, so it is the same for every monitor, and after a restart; its time
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from coordinator_model.clocked.moment import Moment
-from coordinator_model.rules import poll_intervals, rebalance_storm, static_members
+from coordinator_model.rules import poll_intervals, rebalance_storm, static_absences, static_members
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
@@ -26,8 +27,10 @@ from coordinator_model.state.rule_memory import Ending
 
 
 def alarms_over(moment: Moment) -> Iterator[Event]:
-    """What was reported, and is over by now."""
+    """What was reported, and is over by now; and who is away, where no record says that it is time to report it."""
     state = moment.state
+    for said in static_absences.due(state, moment.now_ms):
+        yield from static_absences.events_of_said(state, said)
     for ending in state.endings.values():
         yield from _cleared(state, ending)
     for kind in OF_INSTANCES:
@@ -41,16 +44,20 @@ def alarms_over(moment: Moment) -> Iterator[Event]:
                 over_ms = static_members.end_ms(history)
                 ending = Ending(kind=kind, name=instance_id, offset=history.replaced_offset, time_ms=over_ms)
                 yield from _cleared(state, ending, member_ids=[history.member_id])
+    for over in _polls_in_time(state, moment.now_ms):
+        yield from _cleared(state, over)
+    if rebalance_storm.is_reported(state) and not rebalance_storm.is_storm(state, moment.now_ms):
+        yield from _cleared(state, rebalance_storm.ending(state))
+
+
+def _polls_in_time(state: GroupState, now_ms: int) -> Iterator[Ending]:
     for name, alarm in state.open(poll_intervals.EXCEEDED).items():
         run = poll_intervals.last_of(state.poll_runs, name)
         if run is None:
-            # Read again: what is known of the end is that it was not before the beginning.
-            over = Ending(kind=poll_intervals.EXCEEDED, name=name, offset=alarm.offset, time_ms=alarm.since_ms)
-            yield from _cleared(state, over)
-        elif not poll_intervals.is_open(state, poll_intervals.EXCEEDED, name, moment.now_ms):
-            yield from _cleared(state, poll_intervals.ending(name, run))
-    if rebalance_storm.is_reported(state) and not rebalance_storm.is_storm(state, moment.now_ms):
-        yield from _cleared(state, rebalance_storm.ending(state))
+            # Read again, and the run is not known any more: what is known of the end is that it was not later.
+            yield Ending(kind=poll_intervals.EXCEEDED, name=name, offset=alarm.offset, time_ms=now_ms)
+        elif not poll_intervals.is_open(state, poll_intervals.EXCEEDED, name, now_ms):
+            yield poll_intervals.ending(name, run)
 
 
 def _cleared(state: GroupState, ending: Ending, **detail: object) -> Iterator[Event]:
@@ -67,6 +74,7 @@ OF_INSTANCES: Final = (static_members.CONTENDED, static_members.RESTARTING)
 ENDED_BY_TIME: Final[Mapping[str, Callable[[GroupState, str, str, int], bool]]] = {
     **dict.fromkeys(OF_INSTANCES, static_members.is_open),
     poll_intervals.EXCEEDED: poll_intervals.is_open,
+    static_absences.ABSENT: static_absences.is_away,
     rebalance_storm.STORM: lambda state, _, __, now_ms: rebalance_storm.is_storm(state, now_ms),
 }
 """Kind → whether a group's alarm of that kind and a name lasts at a time. All others end with a record."""

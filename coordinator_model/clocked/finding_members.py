@@ -23,14 +23,13 @@ from coordinator_model.clocked.alarms import still_open
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.kinds.table import ALARMS, LOOK
 from coordinator_model.rules.members import Member, is_absent, members_of
+from coordinator_model.rules.static_absences import ABSENT
 from coordinator_model.rules.static_members import DOUBTED
 from coordinator_model.state.group_state import GroupState
 
-ABSENT: Final = "static_member_absent"
 STUCK: Final = "rebalance_stuck"
-FINDINGS: Final = (
-    *(row.name for row in sorted(ALARMS.values(), key=lambda row: (row.ends == LOOK, row.rank)) if row.involves),
-    ABSENT,
+FINDINGS: Final = tuple(
+    row.name for row in sorted(ALARMS.values(), key=lambda row: (row.ends == LOOK, row.rank)) if row.involves
 )
 
 

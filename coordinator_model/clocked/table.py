@@ -46,7 +46,13 @@ CLOCKED_RULES: Final = (
     Row(unsettled.group_unsettled, ("group_unsettled",), UNSETTLED),
     Row(
         endings.alarms_over,
-        ("static_member_contended", "static_member_restarting", "rebalance_storm", "poll_interval_exceeded"),
+        (
+            "static_member_absent",
+            "static_member_contended",
+            "static_member_restarting",
+            "rebalance_storm",
+            "poll_interval_exceeded",
+        ),
         UNSETTLED,
     ),
     Row(rewinds_awaited.not_back, ("offset_rewound",), UNSETTLED),
@@ -63,6 +69,7 @@ def is_unsteady(state: GroupState) -> bool:
         or not endings.ENDED_BY_TIME.keys().isdisjoint(state.alarms)
         or bool(state.endings)
         or bool(state.awaited_rewinds)
+        or state.absences is not None
         or (state.restless is not None and settling.too_many_epochs(state.restless))
     )
 

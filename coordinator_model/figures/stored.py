@@ -13,7 +13,7 @@ from coordinator_model.figures.topics import GroupTopics, shared_topics
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 """Grows with whatever figures say of a state: those of another number are worked out again."""
 
 _LINES: Final = 6

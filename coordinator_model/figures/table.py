@@ -21,8 +21,8 @@ from coordinator_model.gates.verdict import BrokerSettings, Reason
 from coordinator_model.groups.consumer import preferred_assignor
 from coordinator_model.migration import leftover_records, phases, upgrade_blockers
 from coordinator_model.records.record_types import RecordType
-from coordinator_model.rules import settling, static_members, subscriptions
-from coordinator_model.rules.members import is_absent
+from coordinator_model.rules import settling, subscriptions
+from coordinator_model.rules.members import is_absent, session_timeout_ms
 from coordinator_model.views import group_view
 
 Counts = tuple[tuple[str, str], ...]
@@ -42,6 +42,7 @@ def _is_steady(of: Workings) -> bool:
         or state.rebalance
         or state.endings
         or state.awaited_rewinds
+        or state.absences is not None
         or (of.restless is not None and settling.too_many_epochs(of.restless))
         or of.leftovers
         or of.absent
@@ -56,7 +57,7 @@ def _awaits_static(of: Workings) -> bool:
     return (
         of.absent > 0
         and any(history.absent_since_ms is not None for history in of.state.instances.values())
-        and any(is_absent(member) and static_members.session_timeout_ms(member) is None for member in of.members)
+        and any(is_absent(member) and session_timeout_ms(member) is None for member in of.members)
     )
 
 

@@ -7,7 +7,7 @@ or code by its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model.kinds.words import alternatives, counted, duration, listed, member, partitions, tasks
@@ -283,10 +283,30 @@ def stale_claim(of: Detail, _: int) -> str:
 
 
 def static_member_absent(of: Detail, _: int) -> str:
-    held = _held(of, of.get("partitions"))
-    expires = f"its session expires{_span(of, 'session_timeout_ms', ', after ')}"
+    held, ids = _held(of, of.get("partitions")), of.get("instance_ids") or ()
+    span = _span(of, "session_timeout_ms", ", after ")
+    if len(ids) > 1:
+        keeps = f", and keep {held}" if held else ", and keep their places"
+        before = [str(instance_id) for instance_id in of.get("away_before") or ()]
+        were = f"; {listed(before)} of them long before" if before else ""
+        return f"{len(ids):,} static members closed{keeps} until they are back or expire{span}: {listed(ids)}{were}"
     keeps = f", and keeps {held}" if held else ", and keeps its place"
-    return f"{_first(_static(of))} closed{keeps} until it is back or {expires}"
+    return f"{_first(_static(of))} closed{keeps} until it is back or its session expires{span}"
+
+
+_GONE_BECAUSE: Final = {"one_day": "after a day", "group_deleted": "before the group ended"}
+
+
+def static_members_back(of: Detail) -> str:
+    ids, missing = of["instance_ids"], of.get("not_back") or ()
+    if missing:
+        when = _GONE_BECAUSE.get(of.get("why", ""), "by then")
+        return f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not back {when}, of {_ids(ids)} that closed"
+    return f"{_ids(ids)} {'is' if len(ids) == 1 else 'are'} back, or replaced: {listed(ids)}"
+
+
+def _ids(ids: Sequence[str]) -> str:
+    return counted(len(ids), "static member")
 
 
 def _saved(of: Detail) -> str:

@@ -18,11 +18,12 @@ it is a function, with a row in `rules/table.py` or `clocked/table.py`; how time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinator_model.kinds import sentences as said
+from coordinator_model.kinds.words import listed
 
 INFO: Final = "info"
 WARNING: Final = "warning"
@@ -89,6 +90,7 @@ class Alarm(Kind):
         cleared: its end in a sentence; None where that is a kind of its own.
         cleared_as: that kind.
         one, many: what the page says of one, and of `{}` of them; no `one` where it has no reason of its own to look.
+        names_each: whether it says of each by what name it is open.
         shown_as: what shows it there: another's reason, or a part of the group's answer.
         reason: as which code the page shows it among the reasons to look, where that is not its name.
         look: how severe that reason is, where that is not the severity of its events.
@@ -109,6 +111,7 @@ class Alarm(Kind):
     cleared_as: str | None = None
     one: str = ""
     many: str = ""
+    names_each: bool = False
     shown_as: str = ""
     reason: str | None = None
     look: str | None = None
@@ -143,9 +146,10 @@ class Alarm(Kind):
         """As which the page shows it among the reasons to look; None where it has no reason of its own."""
         return (self.reason or self.name) if self.one else None
 
-    def text(self, count: int) -> str:
-        """What the page says of so many."""
-        return self.one if count == 1 or not self.many else self.many.format(f"{count:,}")
+    def text(self, count: int, names: Sequence[str] = ()) -> str:
+        """What the page says of so many, which are open by these names."""
+        text = self.one if count == 1 or not self.many else self.many.format(f"{count:,}")
+        return f"{text}: {listed(names)}" if self.names_each and names else text
 
 
 def _process(detail: Detail) -> Iterable[str]:
@@ -366,14 +370,27 @@ _ROWS: Final = (
         names=lambda detail: (detail.get("member_id") or ONLY,),
         expected_by=SHARES_PARTITIONS,
     ),
-    Kind(
+    Alarm(
         name="static_member_absent",
         severity=WARNING,
-        meaning="A static member closed and keeps its partitions until it is back or its session expires.",
-        reads="A current assignment with member epoch -2.",
-        limits="Consumer protocol alone: a classic member writes nothing when it stops. Of a member that died "
-        "nothing is written either. How long it may be away is configuration, not in the log.",
+        meaning="Static members closed and keep their partitions until they are back or their sessions expire: one for "
+        "all of a restart. Its end names those that are not back.",
+        reads="Current assignments with member epoch -2; members that come under these instance ids.",
+        limits="Who closes while another is away joins the alarm, within ten minutes, or within three of when all "
+        "were back. It is over when all are back or replaced, or after a day. Consumer protocol alone: a classic "
+        "member writes nothing when it stops. Of a member that died nothing is written either. How long it may be away "
+        "is configuration, not in the log.",
         sentence=said.static_member_absent,
+        cleared=said.static_members_back,
+        ends=TIME,
+        one="1 static member away",
+        many="{} static members away",
+        names_each=True,
+        look=INFO,
+        rank=190,
+        metric="kafka_group_static_members_absent",
+        involves=True,
+        names=lambda detail: detail["instance_ids"],
         expected_by=RESTARTS,
     ),
     Kind(

@@ -35,6 +35,12 @@ def speaks(member: Member) -> str:
     return "consumer" if isinstance(member, ModernMember) and not member.uses_classic_protocol else "classic"
 
 
+def session_timeout_ms(member: Member) -> int | None:
+    """How long the member may be silent; None where the log does not tell."""
+    stated = member.session_timeout_ms if isinstance(member, ClassicMember) else member.classic_session_timeout_ms
+    return stated if stated > 0 else None
+
+
 def replacements(was: Mapping[str, Member], now: Mapping[str, Member]) -> list[tuple[Member, Member]]:
     """(former, present) of each static member that goes while another of its instance id comes."""
     if not was or was.keys() == now.keys():

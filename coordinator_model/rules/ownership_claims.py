@@ -14,7 +14,9 @@ then the rule. So the third question is not put to it.
 
 A downgrade writes a GroupMetadataValue, too, with what each member said when it last joined the consumer group. Members
 of that join one by one, so their claims are of different times and none of them is judged; neither are those of the
-first record seen of a group, which a downgrade may have written.
+first record seen of a group, which a downgrade may have written. In the first round after it each names the epoch that
+it had reached in the consumer group, which need not be the others': a claim is stale there only if it is older than what
+the same member said before.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from coordinator_model.rules.lasting import About
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.events import INFO
 from coordinator_model.state.findings import Finding
+from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Claim, ClassicGroup, Partitions
 
 CONTRADICTING: Final = ""
@@ -47,9 +50,10 @@ def stale_claims(transition: Transition) -> Iterator[Finding]:
     newest = max((claim.generation for claim in claims.values()), default=-1)
     claims = {member_id: claim for member_id, claim in claims.items() if claim.owned and claim.generation >= 0}
     current = {member_id: claim for member_id, claim in claims.items() if claim.generation == newest}
+    reached = _reached_in_consumer_group(state, before)
     found: dict[str, tuple[str, Finding]] = {}
     for member_id, claim in sorted(claims.items()):
-        if claim.generation < newest:
+        if claim.generation < min(newest, reached.get(member_id, newest)):
             state.counters.stale_claims += 1
             detail: dict[str, Any] = {
                 "member_id": member_id,
@@ -65,6 +69,14 @@ def stale_claims(transition: Transition) -> Iterator[Finding]:
     yield from _still(transition, found)
     if after.protocol != STICKY:
         yield from _without_revocation(current, after)
+
+
+def _reached_in_consumer_group(state: GroupState, before: ClassicGroup) -> dict[str, int]:
+    """Member → which epoch it had reached at least when the group was downgraded; of no member in later rounds."""
+    downgrade = state.migration.downgrade
+    if downgrade is None or downgrade.completed_ms is None or downgrade.generation != before.generation:
+        return {}
+    return {of.member_id: -1 if of.claim is None else of.claim.generation for of in before.members.values()}
 
 
 def _still(transition: Transition, found: Mapping[str, tuple[str, Finding]]) -> Iterator[Finding]:

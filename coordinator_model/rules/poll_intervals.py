@@ -89,8 +89,8 @@ def is_open(state: GroupState, kind: str, name: str, now_ms: int) -> bool:
 
 
 def ending(name: str, run: PollRun) -> Ending:
-    """The end of a reported run: with its last leave."""
-    return Ending(kind=EXCEEDED, name=name, offset=run.offset, time_ms=run.left_ms)
+    """The end of a reported run: when no other leave would have been counted in it."""
+    return Ending(kind=EXCEEDED, name=name, offset=run.offset, time_ms=run.left_ms + _longest_ms(run))
 
 
 def process_of(name: str) -> dict[str, str]:
@@ -107,7 +107,11 @@ def _present(membership: Membership) -> Mapping[str, Member]:
 
 
 def _may_go_on(run: PollRun, now_ms: int) -> bool:
-    return within(int(LONGEST * run.timeout_ms), run.left_ms, now_ms)
+    return within(_longest_ms(run), run.left_ms, now_ms)
+
+
+def _longest_ms(run: PollRun) -> int:
+    return int(LONGEST * run.timeout_ms)
 
 
 def _left(runs: list[PollRun], member: Member, transition: Transition) -> None:
@@ -174,8 +178,11 @@ def _end(state: GroupState, known: tuple[PollRun, ...], now_ms: int) -> None:
         if is_open(state, EXCEEDED, name, now_ms):
             continue
         run, alarm = last_of(known, name), state.open(EXCEEDED)[name]
-        over = Ending(kind=EXCEEDED, name=name, offset=alarm.offset, time_ms=alarm.since_ms)
-        endings.remember(state, over if run is None else ending(name, run))
+        # A leave that does not count ends it sooner; of what was read again it is known that it was not later.
+        over = (
+            Ending(kind=EXCEEDED, name=name, offset=alarm.offset, time_ms=now_ms) if run is None else ending(name, run)
+        )
+        endings.remember(state, replace(over, time_ms=min(over.time_ms, now_ms)))
         lasting.closed(state, EXCEEDED, name)
 
 

@@ -41,6 +41,7 @@ ALARMED: Final = (
     "recent_rebalance_members",
     "last_rebalance_offset",
     "poll_runs",
+    "absences",
     "endings",
     "alarms",
 )

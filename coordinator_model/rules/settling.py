@@ -15,10 +15,11 @@ not count; generations that were lost do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from coordinator_model.rules.members import members_of
+from coordinator_model.rules import static_absences
+from coordinator_model.rules.members import members_of, named
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.clocks import within
 from coordinator_model.state.findings import Finding
@@ -36,7 +37,7 @@ MOST_KEPT: Final = 20
 """So many of those that come and go are remembered by name: the ones that do so most."""
 
 _CAME: Final = frozenset({"member_joined", "static_member_returned", "static_member_replaced"})
-_WENT: Final = frozenset({"member_left", "static_member_absent"})
+_WENT: Final = "member_left"
 
 
 def epochs_going_by(transition: Transition) -> Iterable[Finding]:
@@ -62,8 +63,10 @@ def epochs_going_by(transition: Transition) -> Iterable[Finding]:
     restless.under_way = state.rebalance is not None
     restless.members = max(restless.members, len(members_of(transition.after)))
     for finding in transition.found:
-        if finding.kind in _CAME or finding.kind in _WENT:
-            _count(restless, finding)
+        if finding.kind in _CAME or finding.kind == _WENT:
+            _count(restless, finding.detail, came=finding.kind in _CAME)
+    for member in static_absences.went_away(transition.before, transition.after):
+        _count(restless, named(member), came=False)
     return ()
 
 
@@ -92,8 +95,7 @@ def too_many_epochs(restless: Restless) -> bool:
     return restless.counted > EPOCHS + EPOCHS_A_MEMBER * restless.members
 
 
-def _count(restless: Restless, finding: Finding) -> None:
-    of = finding.detail
+def _count(restless: Restless, of: Mapping[str, Any], *, came: bool) -> None:
     name = of["instance_id"] or f"{of['client_id']} {of['client_host']}"
     known = restless.comings.get(name)
     if known is None:
@@ -102,7 +104,6 @@ def _count(restless: Restless, finding: Finding) -> None:
         known = restless.comings[name] = ComingAndGoing(
             instance_id=of["instance_id"], client_id=of["client_id"], client_host=of["client_host"]
         )
-    came = finding.kind in _CAME
     known.joined += came
     known.left += not came
     restless.joined += came

@@ -45,13 +45,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.rules import endings, lasting
-from coordinator_model.rules.members import Member, is_absent, members_of, named, replacements, speaks, units
+from coordinator_model.rules.members import Member, is_absent, members_of, named, replacements, speaks
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.clocks import elapsed_ms, within
 from coordinator_model.state.events import INFO, WARNING
 from coordinator_model.state.findings import Finding, Position
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.membership import ClassicMember
 from coordinator_model.state.rule_memory import Ending, FormerMember, InstanceHistory
 
 RUN_GAP_MS: Final = 600_000
@@ -82,16 +81,12 @@ FORMER_KEPT: Final = 8
 
 
 def succession(transition: Transition) -> Iterator[Finding]:
-    """Advance `state.instances` over one step; yields who is away, is back or was replaced."""
+    """Advance `state.instances` over one step; yields who is back or was replaced."""
     state, before, after = transition.state, transition.before, transition.after
     was, now = members_of(before), members_of(after)
     saved = before.type == after.type and before.epoch == after.epoch
     for former, member in replacements(was, now):
         yield _back(state, former, member, transition.time_ms, saved=saved)
-    for member_id, member in now.items():
-        if is_absent(member) and not (member_id in was and is_absent(was[member_id])):
-            detail = {**named(member), "partitions": _held(member), "session_timeout_ms": session_timeout_ms(member)}
-            yield Finding("static_member_absent", detail | units(after))
     standing = {member.instance_id: member for member in now.values() if member.instance_id is not None}
     of_before = {member.instance_id: member for member in was.values() if member.instance_id is not None}
     # In the order they came, and not that of a set: the same log makes the same state, to the byte.
@@ -185,12 +180,6 @@ def is_going_on(history: InstanceHistory, now_ms: int) -> bool:
 def open_alarms(state: GroupState, instance_id: str) -> Iterator[str]:
     """Kinds that were reported of an instance id, and not yet their end."""
     return (kind for kind in (CONTENDED, RESTARTING) if instance_id in state.open(kind))
-
-
-def session_timeout_ms(member: Member) -> int | None:
-    """How long the member may be silent; None where the log does not tell."""
-    stated = member.session_timeout_ms if isinstance(member, ClassicMember) else member.classic_session_timeout_ms
-    return stated if stated > 0 else None
 
 
 def _back(state: GroupState, former: Member, member: Member, time_ms: int, *, saved: bool) -> Finding:

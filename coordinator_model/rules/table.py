@@ -23,6 +23,7 @@ from coordinator_model.rules import (
     rebalances,
     scaling,
     settling,
+    static_absences,
     static_members,
 )
 from coordinator_model.rules.duplicate_owners import DUPLICATE_ASSIGNMENT
@@ -53,9 +54,10 @@ RULES: Final = (
     Row(members.joins_and_leaves, ("member_joined", "member_left")),
     Row(
         static_members.succession,
-        ("static_member_absent", "static_member_returned", "static_member_replaced"),
+        ("static_member_returned", "static_member_replaced"),
         ("instances", "departed", "endings", "alarms", "counters"),
     ),
+    Row(static_absences.absences, ("static_member_absent",), ("absences", "alarms"), live_only=True),
     Row(static_members.contention, ("static_member_contended", "static_member_restarting"), ("alarms",)),
     Row(poll_intervals.exceeded, ("poll_interval_exceeded",), ("poll_runs", "alarms", "endings")),
     Row(

@@ -9,6 +9,7 @@ from typing import Final
 from coordinator_model.state.alarms import NOTHING_OPEN, Open, Opened
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.rule_memory import (
+    Absences,
     Deletions,
     Ending,
     GroupCounters,
@@ -63,6 +64,8 @@ class GroupState:
     """Where the last of these was written."""
     instances: dict[str, InstanceHistory] = field(default_factory=dict)
     """Static members by instance id (`static_members.py`)."""
+    absences: Absences | None = None
+    """Static members that went away one soon after another; who of them is not back is in `alarms`."""
     poll_runs: tuple[PollRun, ...] = ()
     """Processes that leave and join, of the last minutes (`poll_intervals.py`)."""
     restless: Restless | None = None

@@ -398,6 +398,36 @@ class PollRun:
     joined_ms: int = -1
 
 
+@dataclass(slots=True, kw_only=True)
+class Absences:
+    """Static members of which one after another went away (`static_absences.py`).
+
+    Of the first there are its ids and what it is; `partitions` are those that all of them held.
+    """
+
+    since_ms: int
+    offset: int
+    """When the first of them closed, and where that was written."""
+    changed_ms: int
+    changed_offset: int = -1
+    """The same of the last that closed or came back."""
+    member_id: str = ""
+    client_id: str = ""
+    client_host: str = ""
+    protocol: str = ""
+    session_timeout_ms: int | None = None
+    tasks: bool = False
+    """Whether `partitions` are tasks, by subtopology."""
+    instance_ids: tuple[str, ...] = ()
+    """All that were away in it, the first first."""
+    since_before: tuple[str, ...] = ()
+    """Of these, who was away long before the first of them closed."""
+    partitions: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    reported: bool = False
+    before_live_tail: bool = False
+    """Whether it is from before the live tail, of which nothing is reported."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerMember:
     """Who stood for an instance id before, and since when; until the next one did."""

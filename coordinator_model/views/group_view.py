@@ -15,7 +15,7 @@ from coordinator_model.migration import (
     upgrade_check,
 )
 from coordinator_model.rules import scaling, static_members, subscriptions
-from coordinator_model.rules.members import members_of
+from coordinator_model.rules.members import members_of, session_timeout_ms
 from coordinator_model.rules.members import named as named_member
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import (
@@ -104,7 +104,7 @@ def static_members_view(state: GroupState, now_ms: int) -> list[dict[str, Any]]:
             "former": [{"member_id": of.member_id, "since": _known_ms(of.since_ms)} for of in history.former],
             "rebalances_saved": history.bounces,
             "absent_since": history.absent_since_ms,
-            "session_timeout_ms": static_members.session_timeout_ms(members[history.member_id]),
+            "session_timeout_ms": session_timeout_ms(members[history.member_id]),
             "contended": static_members.is_open(state, static_members.CONTENDED, instance_id, now_ms),
             "restarting": static_members.is_open(state, static_members.RESTARTING, instance_id, now_ms),
         }

@@ -18,7 +18,6 @@ from coordinator_model.kinds.table import ALARMS
 from coordinator_model.migration import phases
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from coordinator_model.rules import static_members
-from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
@@ -34,7 +33,6 @@ _OTHERS: Final = {
     "newer_value_versions": (WARNING, 140),  # records of it have values newer than this release knows
     "members_missing": (INFO, 175),  # fewer than before a roll for more than a day: they are no longer waited for
     "lag_unknown": (INFO, 180),  # of some partitions that its members read; an alert, if it stays so
-    "static_member_absent": (INFO, 190),  # a static member said it would be back
     "unread": (INFO, 200),  # no member for ten minutes, and records wait, otherwise
     "rebalancing": (INFO, 210),  # a rebalance is under way
     "upgrading": (INFO, 220),  # members of both protocols are in the group
@@ -139,10 +137,10 @@ def _rank(reason: Reason) -> tuple[int, int]:
 def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:
     state = held.state
     for kind in state.alarms:
-        row, alarms = ALARMS[kind], still_open(state, kind, now_ms).values()
+        row, alarms = ALARMS[kind], still_open(state, kind, now_ms)
         if alarms and row.code is not None:
-            doubted = all(of.detail == static_members.DOUBTED for of in alarms)
-            yield Reason(row.code, row.text(len(alarms)), doubted=doubted)
+            doubted = all(of.detail == static_members.DOUBTED for of in alarms.values())
+            yield Reason(row.code, row.text(len(alarms), [*alarms]), doubted=doubted)
     if state.rebalance is not None:
         yield Reason("rebalancing", "rebalancing", held.summary.rebalancing_since_ms)
     leftovers = state.membership.leftovers()
@@ -151,9 +149,6 @@ def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Re
     if state.newer_versions:
         versions = ", ".join(f"type {type_} v{version}" for type_, version in sorted(state.newer_versions.items()))
         yield Reason("newer_value_versions", f"read from records newer than this release knows: {versions}")
-    absent = sum(map(is_absent, members_of(state.membership).values()))
-    if absent:
-        yield Reason("static_member_absent", f"{_count(absent, 'static member')} away")
     yield from _of_migration(held, now_ms, read_ms)
 
 

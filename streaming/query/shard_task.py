@@ -19,7 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, Va
 from coordinator_model.figures import stored
 from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
 from coordinator_model.replica import Changes, Counters, Replica
-from coordinator_model.rules import rereading
+from coordinator_model.rules import rereading, static_absences
 from coordinator_model.state import snapshot
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Finding, Position, events_of
@@ -510,7 +510,11 @@ class PartitionReplay:
         held = {
             of.name
             for of in groups.values()
-            if of.step is not None or of.rewinds is not None or of.awaited_rewinds or of.withheld
+            if of.step is not None
+            or of.rewinds is not None
+            or of.awaited_rewinds
+            or of.withheld
+            or static_absences.is_awaited(of)
         }
         self.book.waiting = sorted(unseen | held)
 

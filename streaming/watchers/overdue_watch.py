@@ -18,7 +18,6 @@ from coordinator_model.clocked.moment import UNSETTLED_AFTER_MS, Moment
 from coordinator_model.clocked.unassigned_partitions import Unassigned
 from coordinator_model.kinds.table import ALARMS, LOOKED_FOR
 from coordinator_model.migration import phases, roll_members
-from coordinator_model.rules.members import is_absent, members_of
 from coordinator_model.state.events import SEVERITIES, Event, event_view
 from coordinator_model.state.group_state import GroupState
 from streaming.base.expectations import EXPECTED, is_held_back
@@ -37,13 +36,7 @@ AGAIN: Final = "-again"
 Detail = Mapping[str, Any]
 
 
-def _away(state: GroupState, _: int, detail: Detail) -> bool:
-    members = members_of(state.membership).values()
-    return any(is_absent(of) and of.instance_id == detail["instance_id"] for of in members)
-
-
 LASTS: Final[Mapping[str, Callable[[GroupState, int, Detail], bool]]] = {
-    "static_member_absent": _away,
     "group_unsettled": lambda state, now_ms, _: unsettled.unsettled_since_ms(state, now_ms) is not None,
     "members_not_back": lambda state, now_ms, _: not_back.not_back(state, now_ms) is not None,
     "downgrade_started": lambda state, _, __: phases.phase(state) == "downgrading",

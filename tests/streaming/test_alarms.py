@@ -137,7 +137,8 @@ def test_open_it_is_on_the_page_and_in_the_api(kind: str) -> None:
     codes = {reason["code"]: reason for reason in reasons}
 
     if row.code is not None:
-        assert row.text(len(still_open(held.state, kind, now_ms))) == codes[row.code]["text"]
+        names = [*still_open(held.state, kind, now_ms)]
+        assert row.text(len(names), names) == codes[row.code]["text"]
     else:
         answer = group_answer.view(board, "g", now_ms)
         assert answer is not None

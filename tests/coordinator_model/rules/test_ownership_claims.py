@@ -209,6 +209,34 @@ def test_claims_in_a_record_that_a_downgrade_wrote_are_not_judged() -> None:
     assert 0 == reported.states["g"].counters.stale_claims
 
 
+@pytest.mark.parametrize(("reached", "said"), [(4, []), (1, ["b"])], ids=["lags behind", "older than before"])
+def test_members_of_a_downgraded_group_name_the_epoch_that_each_had_reached(reached: int, said: list[str]) -> None:
+    """One had not joined again when the epoch last moved. Older than what it said before, a claim is stale as ever."""
+    written = generation(
+        6,
+        member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=2),
+        member("b", {"t": [1]}, owned={"t": [0, 1]}, owned_generation=2),
+    )
+    first = generation(
+        7,
+        member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=6),
+        member("b", {"t": [1]}, owned={"t": [1]}, owned_generation=reached),
+    )
+    second = generation(
+        8,
+        member("a", {"t": [0]}, owned={"t": [0]}, owned_generation=7),
+        member("b", {"t": [1]}, owned={"t": [1]}, owned_generation=6),
+    )
+    log = [
+        at(0, *consumer_join("g", "n", epoch=6, targets={"n": {"t": [0, 1]}})),
+        at(1, *consumer_group_deleted("g", ["n", "a", "b"]), written),
+        at(9_000, first),
+    ]
+
+    assert said == [detail["member_id"] for _, detail in findings(history(*log).replayed())]
+    assert ["b"] == [detail["member_id"] for _, detail in findings(history(*log, at(20_000, second)).replayed())][-1:]
+
+
 def test_claims_in_the_first_record_seen_of_a_group_are_not_judged() -> None:
     """In a cleaned log nothing shows whether a downgrade wrote it."""
     stale = member("b", {}, owned={"t": [1]}, owned_generation=2)

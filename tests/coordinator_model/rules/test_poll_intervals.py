@@ -180,14 +180,14 @@ def test_run_before_the_live_tail_is_reported_with_its_next_join() -> None:
 
 
 def test_it_is_over_when_no_leave_can_be_counted_any_more() -> None:
-    """A timeout and a half after the last one, however late one looks; the end has the time of the last leave."""
+    """A timeout and a half after the last one: that is the time of the end, however late one looks."""
     reported = history(*slow(4)).replayed()
     state, last_ms = reported.states["g"], 4 * T + 3 * 20_000
 
     assert [] == overdue(state, last_ms + T + T // 2)
     for now_ms in (last_ms + T + T // 2 + 1, 86_400_000):
         (event,) = overdue(load_group(dump_group(state)), now_ms)
-        assert (KIND, "info", last_ms) == (event.kind, event.severity, event.time_ms)
+        assert (KIND, "info", last_ms + T + T // 2) == (event.kind, event.severity, event.time_ms)
         assert {"client_id": "client", "client_host": HOST, "cleared": True} == event.detail
 
 
@@ -199,4 +199,15 @@ def test_end_that_nobody_saw_is_said_after_another_run_began() -> None:
     ends = overdue(reported.states["g"], again[-1].time_ms)
 
     assert 2 == len(said(reported))
-    assert [(3 * T + 2 * 20_000, True)] == [(of.time_ms, of.detail["cleared"]) for of in ends if of.kind == KIND]
+    assert [(3 * T + 2 * 20_000 + T + T // 2, True)] == [
+        (of.time_ms, of.detail["cleared"]) for of in ends if of.kind == KIND
+    ]
+
+
+def test_leave_that_does_not_count_is_the_end() -> None:
+    """It crashed a second after it had joined: it is over with that, and not a timeout and a half later."""
+    joined_ms = 3 * (T + 20_000)
+    reported = history(*slow(3), at(joined_ms + 1_000, group_metadata("g", generation=99))).replayed()
+
+    (event,) = overdue(reported.states["g"], joined_ms + 1_000)
+    assert (KIND, joined_ms + 1_000, True) == (event.kind, event.time_ms, event.detail["cleared"])

@@ -78,7 +78,7 @@ def test_return_is_neither_a_leave_nor_a_join() -> None:
 
     assert "Stable 3/3" == reported.status("g")
     assert {"a2": {"t": [0]}, "b": {"t": [1]}} == reported.owners("g")
-    assert ["static_member_returned"] == reported.kinds()[70_000]
+    assert ["static_member_returned", "static_member_absent"] == reported.kinds()[70_000]  # and is over
     (detail,) = reported.details("static_member_returned")
     assert ("i", "a2", "a1") == (detail["instance_id"], detail["member_id"], detail["former_member_id"])
     assert reported.states["g"].instances["i"].absent_since_ms is None
@@ -335,7 +335,8 @@ def test_who_is_away_is_reported_with_what_it_holds_and_for_how_long_it_was() ->
     """Its session timeout is configuration, not in the log, and said to be unknown."""
     reported = history(JOINED, OTHER, AWAY, BACK).replayed()
 
-    (absent,), (returned,) = reported.details("static_member_absent"), reported.details("static_member_returned")
+    absent, _ = reported.details("static_member_absent")
+    (returned,) = reported.details("static_member_returned")
     assert ("i", {topic_id("t"): [0]}, None) == (
         absent["instance_id"],
         absent["partitions"],

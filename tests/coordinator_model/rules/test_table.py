@@ -184,7 +184,6 @@ DETAILS: Final = {
     "stale_claim": "claimed_generation member_id newest_generation partitions",
     "stale_claim cleared": "cleared contradicting member_id",
     "stale_claim contradicting": "claimed_generation contradicting partitions",
-    "static_member_absent": "client_host client_id instance_id member_id partitions protocol session_timeout_ms",
     "static_member_replaced": "client_host client_id former_member_id instance_id member_id partitions protocol "
     "rebalance_saved",
     "static_member_restarting": "client_hosts client_ids instance_id may_be member_ids partitions replacements since",

@@ -24,6 +24,7 @@ from coordinator_model.state.membership import (
 )
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket
 from coordinator_model.state.rule_memory import (
+    Absences,
     CarriedMember,
     ClassicProgress,
     ComingAndGoing,
@@ -261,6 +262,23 @@ FULL: Final = GroupState(
     lost_offsets={"t": LostOffsets(time_ms=1, offsets={"0": 5}, recreated=True)},
     handovers=(Handover(time_ms=1, former_owners={"b": {"t": (0,)}}),),
     rounds_lost_ms=3,
+    absences=Absences(
+        since_ms=1,
+        offset=2,
+        changed_ms=3,
+        changed_offset=4,
+        member_id="a",
+        client_id="c",
+        client_host="/h",
+        protocol="consumer",
+        session_timeout_ms=5,
+        tasks=True,
+        instance_ids=("i", "j"),
+        since_before=("j",),
+        partitions={"t": (0, 1)},
+        reported=True,
+        before_live_tail=True,
+    ),
     poll_runs=(
         PollRun(name="c /h", since_ms=1, left_ms=2, offset=3, timeout_ms=4, leaves=2, member_id="a", joined_ms=5),
     ),
@@ -374,16 +392,16 @@ def test_example_has_a_value_in_every_field() -> None:
 
 ON_DISK: Final = frozenset(
     """
-    absent_since_ms active alarms announced anomalies assigned assigning_since_ms assignment_epoch
+    absences absent_since_ms active alarms announced anomalies assigned assigning_since_ms assignment_epoch
     assignment_epoch_live assignment_malformed assignment_user_data assignor_after assignor_before
-    before begun_ms blocked_since_ms blockers_reported bounces buckets built carried carried_epoch
+    before before_live_tail begun_ms blocked_since_ms blockers_reported bounces buckets built carried carried_epoch
     causes changed changed_ms changed_offset changelog claim claimed_generation claims classic
     classic_members classic_session_timeout_ms client_host client_id client_tags clock_jumped closed
     comings completed_members completed_ms contended copies counted counters current_live deleting
     delivery_state departed described detail differing direction displaced downgrade downgrades
     duplicates duration_buckets duration_sum_ms ended_epoch ended_type endings epoch epoch_live epochs
     expected family former former_owner former_owners found from_epoch generation group_empty
-    handover_ms handovers held_ms held_offset host initialized initializing instance_id instances
+    handover_ms handovers held_ms held_offset host initialized initializing instance_id instance_ids instances
     internal_topics joined joined_ms kind last_ms last_offset last_rebalance_offset last_step_ms
     last_step_offset leader leaves left left_ms leftovers_reported malformed may_have_left member_id members
     members_after members_before members_since_rebalance membership
@@ -394,12 +412,13 @@ ON_DISK: Final = frozenset(
     peak_consumer pending_revocation polled_state port present_owner poll_runs previous_epoch process process_id
     protocol protocol_type rack_id rebalance rebalance_timeout_ms rebalances rebalances_avoidable
     rebalances_saved recent_left_ms recent_members recent_members_ms recent_rebalance_members
-    recent_rebalances_ms roll places session_ms complete_ms regexes repartition_sink
+    recent_rebalances_ms reported roll places session_ms complete_ms regexes repartition_sink
     repartition_source replaced_ms replaced_offset restarted_ms restarting restarts restless rewinds
-    rounds_lost rounds_lost_ms rule scaling server_assignor session_timeout_ms simple since_ms situation
+    rounds_lost rounds_lost_ms rule scaling server_assignor session_timeout_ms simple since_before since_ms situation
     stale_claims standby standby_pending_revocation standby_tasks state state_timestamp_ms
     static_replacements static_returns step storm streams streams_active streams_standby
-    subscribed_regex subscribed_topics subtopologies taken_back takeovers target targets task_targets time_ms
+    subscribed_regex subscribed_topics subtopologies taken_back takeovers target targets task_targets tasks
+    time_ms
     timeout_ms timestamp_ms to topic_ids topics topology_epoch under_way unsettled unsettled_since_ms upgrade
     upgrades user_data_bytes user_endpoint uses_classic_protocol vacancies validated_topology_epoch
     validation_told version warmup warmup_pending_revocation warmup_tasks was_downgraded watching whole

@@ -25,7 +25,7 @@ import org.apache.kafka.clients.consumer.StickyAssignor;
  *
  * <p>A request is a line "SEED KIND FILE"; KIND is `plain`, `old` (subscriptions of older versions) or `clocks` (those of the
  * brokers are set). The recording goes into the file. The answer says what was done, as a line of JSON: {"records": n, "groups":
- * {name: kind}, "phases": {name: phase at the end}, "done": [[ms, group, what, instance id or null]]}.
+ * {name: kind}, "phases": {name: phase at the end}, "done": [[ms, group, what, of whom or null, next offset]]}.
  */
 public final class LawfulHistories {
     private static final int SECOND = 1_000;
@@ -213,6 +213,7 @@ public final class LawfulHistories {
                 note(group, "suspended", null);
                 simulation.in(chance.nextInt(90 * SECOND), () -> {
                     alive.add(some);
+                    note(group, "resumed", null);
                     some.resume();
                 });
             }
@@ -247,14 +248,17 @@ public final class LawfulHistories {
                 Member former = now;
                 int awayMs = chance.nextInt(20 * SECOND);
                 simulation.at(overlap ? when + 3 * SECOND + awayMs : when, () -> {
-                    note(group, isUp ? "rolled_up" : "rolled_down", null);
                     if (crashes) {
+                        note(group, "died", instance);
                         former.kill();
                     } else {
                         close(group, former, instance);
                     }
                 });
-                simulation.at(overlap ? when : when + 200 + awayMs, next::start);
+                simulation.at(overlap ? when : when + 200 + awayMs, () -> {
+                    note(group, isUp ? "rolled_up" : "rolled_down", instance);
+                    next.start();
+                });
                 now = next;
             }
         }
@@ -303,7 +307,7 @@ public final class LawfulHistories {
                 default -> -chance.nextInt(10 * MINUTE);
             };
             simulation.at(sometime(2 * MINUTE, END - 2 * MINUTE), () -> {
-                note("", "clock_set", null);
+                note("", "clock_set", String.valueOf(aheadMs));
                 simulation.clockIsAheadMs = aheadMs;
                 if (chance.nextBoolean()) {
                     simulation.failOver();
@@ -316,12 +320,13 @@ public final class LawfulHistories {
         return fromMs + chance.nextInt(untilMs - fromMs);
     }
 
-    private void note(String group, String what, String instance) {
+    private void note(String group, String what, String who) {
         List<Object> of = new ArrayList<>();
         of.add(simulation.nowMs());
         of.add(group);
         of.add(what);
-        of.add(instance);
+        of.add(who);
+        of.add(simulation.nextOffset());
         done.add(of);
     }
 }

@@ -459,6 +459,11 @@ final class Simulation {
         return log.size();
     }
 
+    /** Of the record that is written next. */
+    long nextOffset() {
+        return nextOffset;
+    }
+
     /**
      * Write the log as a recording (`streaming/recording/file_format.py`). Below `liveFrom` it is cleaned: of each key the last
      * record. Null: recorded from its beginning.

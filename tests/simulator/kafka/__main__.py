@@ -11,8 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from coordinator_model.state.events import INFO
-from tests.simulator.kafka.judged import judged, unexplained
+from tests.simulator.kafka.judged import alarms, explanation, judged, unexplained
 from tests.simulator.kafka.jvm import Kind, lawful_histories
 
 PROGRESS_EVERY: Final = 100
@@ -24,7 +23,7 @@ def main() -> int:
     parser.add_argument("--histories", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first; the others count on from there")
     options = parser.parse_args()
-    kinds: Counter[tuple[str, str]] = Counter()
+    kinds: Counter[tuple[str, str, str]] = Counter()
     found = records = 0
     gc.disable()  # as `replay` does
     with tempfile.TemporaryDirectory(prefix="histories-") as directory, lawful_histories(Path(directory)) as histories:
@@ -32,16 +31,16 @@ def main() -> int:
             history = histories.of(seed, kind_of(seed))
             said = judged(history)
             records += history.records
-            kinds.update((of.kind, of.severity) for of in said.events if of.severity != INFO)
+            kinds.update((of.kind, of.severity, explanation(of, history) or "nothing") for of in alarms(said))
             for line in unexplained(history, said):
                 found += 1
                 _say(f"seed {seed} ({history.kind}), {line}")
             gc.collect()
             if (seed + 1) % PROGRESS_EVERY == 0:
                 _say(f"{seed + 1 - options.seed} of {options.histories}")
-    _say("\n| kind | severity | events |\n|---|---|---|")
-    for (kind, severity), count in sorted(kinds.items()):
-        _say(f"| {kind} | {severity} | {count} |")
+    _say("\n| kind | severity | explained by | alarms |\n|---|---|---|---|")
+    for (kind, severity, deed), count in sorted(kinds.items()):
+        _say(f"| {kind} | {severity} | {deed} | {count} |")
     _say(f"\n{options.histories} histories, {records} records, {found} findings")
     return int(found > 0)
 

@@ -1,15 +1,16 @@
 """What a replay says of a lawful history, held against what was done in it.
 
 An alarm is explained by a deed that is worth it (`WORTH`). What no deed explains is a finding: either the history is
-not lawful, or the verdict is wrong. So is what was done and not said.
+not lawful, or the verdict is wrong. So is what was done and not said (`_unsaid`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
+from coordinator_model.rules import static_absences
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
@@ -19,26 +20,41 @@ from tests.simulator.kafka.jvm import Deed, LawfulHistory
 START_MS: Final = 1_795_600_000_000
 """When each history begins (Simulation.java)."""
 
-WORTH: Final = {
-    "static_member_absent": {"closed"},
-    "downgrade_started": {"rolled_down"},
-    "stale_claim": {"suspended"},
-    "rebalance_rounds_lost": {"died", "suspended"},
-}
-"""Kind of alarm → what was done before in that group, any of it: of a static member, to the very instance.
 
-A suspended member of a sticky assignor remembers what it had when others took that over, and says so as it joins.
-"""
-RECENTLY_MS: Final = {"rebalance_rounds_lost": 180_000}
-"""Kind of alarm → how long before it: a round is lost within a session, and what the others need to join and assign."""
+class Worth(NamedTuple):
+    """What explains an alarm.
+
+    Attributes:
+        deeds: done in that group, any of them.
+        within_ms: how long before.
+        kinds: of group in which it may be; any where none is named.
+    """
+
+    deeds: tuple[str, ...]
+    within_ms: int
+    kinds: tuple[str, ...] = ()
+
+
+WORTH: Final[Mapping[str, Worth]] = {
+    # It closed, and the record has that very moment.
+    "static_member_absent": Worth(("closed",), 100),
+    # A classic process was started in a group of the consumer protocol: it joins when it is let in.
+    "downgrade_started": Worth(("rolled_down",), 60_000),
+    # It remembers what it had when others took that over, says so as it joins, and a round takes the slowest's poll.
+    "stale_claim": Worth(("resumed",), 60_000, ("sticky", "static, sticky")),
+    # A round is lost within a session, and what the others need to join and assign.
+    "rebalance_rounds_lost": Worth(("died", "suspended"), 180_000),
+}
+"""Kind of alarm → its deeds. Of `static_member_absent` each instance id has to have closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What was said: events, by the log's time, and the phase of each group at the end."""
+    """What was said: events, by the log's time, and of each group at the end its phase, and who was away in it last."""
 
     events: list[Event]
     phases: dict[str, str | None]
+    away: dict[str, tuple[str, ...]]
     live_from: int
 
 
@@ -55,12 +71,13 @@ def judged(history: LawfulHistory) -> Judged:
             events += replica.replay(place, record.key, record.value)
         events += replica.settle()
         events += looks.at_end(None)
-    phases = {
-        name: group_view(state, (), {})["migration"]["phase"]
-        for name, state in replica.living().items()
-        if state.exists
-    }
-    return Judged(events=replica.reported(events), phases=phases, live_from=header.live_from.get(0, 0))
+    living = {name: state for name, state in replica.living().items() if state.exists}
+    return Judged(
+        events=replica.reported(events),
+        phases={name: group_view(state, (), {})["migration"]["phase"] for name, state in living.items()},
+        away={name: of.absences.instance_ids for name, of in living.items() if of.absences is not None},
+        live_from=header.live_from.get(0, 0),
+    )
 
 
 def _times(history: LawfulHistory) -> Iterator[int]:
@@ -68,24 +85,40 @@ def _times(history: LawfulHistory) -> Iterator[int]:
         yield from (record.timestamp_ms for record in recording)
 
 
+def alarms(said: Judged) -> list[Event]:
+    """Events that are more than information."""
+    return [of for of in said.events if of.severity != INFO]
+
+
 def unexplained(history: LawfulHistory, said: Judged) -> list[str]:
     """Alarms that nothing was done for, and what was done and not said, each in a line."""
-    alarms = [of for of in said.events if of.severity != INFO and not _is_explained(of, history)]
-    return [*map(_line, alarms), *_unsaid(history, said)]
+    return [*(_line(of) for of in alarms(said) if explanation(of, history) is None), *_unsaid(history, said)]
 
 
-def _is_explained(event: Event, history: LawfulHistory) -> bool:
-    return any(_explains(deed, event) for deed in history.done)
+def explanation(event: Event, history: LawfulHistory) -> str | None:
+    """The deed that an alarm is for; None where nothing was done that explains it."""
+    worth = WORTH.get(event.kind)
+    if worth is None or (worth.kinds and history.groups[event.group] not in worth.kinds):
+        return None
+    now_ms = _at_ms(event, history)
+    done = [
+        of
+        for of in history.done
+        if of.group == event.group and of.what in worth.deeds and 0 <= now_ms - of.at_ms <= worth.within_ms
+    ]
+    if event.kind == static_absences.ABSENT:
+        return done[0].what if done and not _not_closed(event.detail, history) else None
+    return done[-1].what if done else None
 
 
-def _explains(deed: Deed, event: Event) -> bool:
-    ago_ms = event.time_ms - START_MS - deed.at_ms
-    return (
-        deed.group == event.group
-        and deed.what in WORTH.get(event.kind, ())
-        and deed.who in (None, event.detail.get("instance_id"))
-        and ago_ms <= RECENTLY_MS.get(event.kind, ago_ms)
-    )
+def _not_closed(detail: Mapping[str, Any], history: LawfulHistory) -> set[str]:
+    return {*detail["instance_ids"]} - {str(of.who) for of in history.done if of.what == "closed"}
+
+
+def _at_ms(event: Event, history: LawfulHistory) -> int:
+    """When it was, whatever the brokers' clocks said."""
+    ahead = [int(of.who or 0) for of in history.done if of.what == "clock_set" and of.offset <= event.offset]
+    return event.time_ms - START_MS - (ahead[-1] if ahead else 0)
 
 
 def _unsaid(history: LawfulHistory, said: Judged) -> Iterator[str]:
@@ -95,9 +128,24 @@ def _unsaid(history: LawfulHistory, said: Judged) -> Iterator[str]:
     for group, phase in history.phases.items():
         if said.phases.get(group) != phase:
             yield f"{group}: rolled until it is {phase}, shown as {said.phases.get(group)}"
-    absent = {(of.group, of.detail["instance_id"]) for of in said.events if of.kind == "static_member_absent"}
-    for group, who in sorted({(of.group, str(of.who)) for of in history.done if of.what == "closed"} - absent):
-        yield f"{group}: {who} was closed, which nothing says"
+    for deed in history.done:
+        if deed.what == "closed" and not _is_said_to_be_away(deed, history, said):
+            yield f"{deed.group}: {deed.who} was closed at {deed.at_ms} ms, which nothing says"
+    turned = {of.group for of in said.events if of.kind == "downgrade_started"}
+    for group in sorted({of.group for of in history.done if of.what == "rolled_down"} - turned):
+        if sum(of.what == "rolled_down" and of.group == group for of in history.done) > 1:
+            yield f"{group}: member after member was rolled down, which nothing says"
+
+
+def _is_said_to_be_away(deed: Deed, history: LawfulHistory, said: Judged) -> bool:
+    """Whether an alarm that was open when it closed names it: as it opened, as it was over, or as it is at the end."""
+    of_group = [of for of in said.events if of.kind == static_absences.ABSENT and of.group == deed.group]
+    begun = [of for of in of_group if not of.detail.get("cleared") and _at_ms(of, history) <= deed.at_ms + 100]
+    if not begun:
+        return False
+    over = [of for of in of_group if of.detail.get("cleared") and _at_ms(of, history) >= deed.at_ms]
+    ended: Iterable[str] = over[0].detail["instance_ids"] if over else said.away.get(deed.group, ())
+    return deed.who in {*begun[-1].detail["instance_ids"], *ended}
 
 
 def _line(event: Event) -> str:

@@ -21,12 +21,19 @@ Kind = Literal["plain", "old", "clocks"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """What was done to a group, or to all ("") at a time of its log; `who` is an instance id."""
+    """What was done to a group, or to all (""), and when.
+
+    Attributes:
+        at_ms: since the history began, whatever the brokers' clocks said.
+        who: an instance id; of a clock that was set, by how many milliseconds it is ahead.
+        offset: of the record that was written next.
+    """
 
     at_ms: int
     group: str
     what: str
     who: str | None
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +78,10 @@ class Histories:
             records=said["records"],
             groups=said["groups"],
             phases=said["phases"],
-            done=tuple(Deed(at_ms=ms, group=group, what=what, who=who) for ms, group, what, who in said["done"]),
+            done=tuple(
+                Deed(at_ms=ms, group=group, what=what, who=who, offset=offset)
+                for ms, group, what, who, offset in said["done"]
+            ),
         )
 
 
