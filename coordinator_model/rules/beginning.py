@@ -46,6 +46,7 @@ def begun(built: GroupState) -> GroupState:
         migration=built.migration,
         counters=built.counters,
         alarms=built.alarms,
+        absences=built.absences,
         built=True,
         last_step_ms=built.last_step_ms,
         last_step_offset=built.last_step_offset,
