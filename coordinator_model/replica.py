@@ -441,8 +441,7 @@ class Replica:
     def _tell_absences(self, state: GroupState, now_ms: int | None) -> list[Event]:
         """Say which static members are away, or are back, of what is due at a time of the log; None where it ends."""
         # Who went with a step that is open is not known yet.
-        awaited = state.step is None and static_absences.is_awaited(state)
-        due = static_absences.take_due(state, now_ms) if awaited else []
+        due = static_absences.take_due(state, now_ms) if state.step is None else []
         self._note_open(state)
         return [event for said in due for event in static_absences.events_of_said(state, said)]
 

@@ -7,7 +7,7 @@ or code by its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator_model.kinds.words import alternatives, counted, duration, listed, member, partitions, tasks
@@ -294,19 +294,18 @@ def static_member_absent(of: Detail, _: int) -> str:
     return f"{_first(_static(of))} closed{keeps} until it is back or its session expires{span}"
 
 
-_GONE_BECAUSE: Final = {"one_day": "after a day", "group_deleted": "before the group ended"}
+_GONE_BECAUSE: Final = {"one_day": "after a day", "group_deleted": "as the group ends"}
 
 
 def static_members_back(of: Detail) -> str:
-    ids, missing = of["instance_ids"], of.get("not_back") or ()
+    ids, missing = of.get("instance_ids") or (), of.get("not_back") or ()
     if missing:
         when = _GONE_BECAUSE.get(of.get("why", ""), "by then")
-        return f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not back {when}, of {_ids(ids)} that closed"
-    return f"{_ids(ids)} {'is' if len(ids) == 1 else 'are'} back, or replaced: {listed(ids)}"
-
-
-def _ids(ids: Sequence[str]) -> str:
-    return counted(len(ids), "static member")
+        closed = counted(len(ids), "static member")
+        return f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not back {when}, of {closed} that closed"
+    if len(ids) == 1:
+        return f"{ids[0]} is back, or replaced"
+    return f"All {len(ids):,} static members are back, or replaced: {listed(ids)}" if ids else "Static members are back"
 
 
 def _saved(of: Detail) -> str:

@@ -15,8 +15,8 @@ then the rule. So the third question is not put to it.
 A downgrade writes a GroupMetadataValue, too, with what each member said when it last joined the consumer group. Members
 of that join one by one, so their claims are of different times and none of them is judged; neither are those of the
 first record seen of a group, which a downgrade may have written. In the first round after it each names the epoch that
-it had reached in the consumer group, which need not be the others': a claim is stale there only if it is older than what
-the same member said before.
+it had reached in the consumer group, which need not be the others': a claim is stale there only if it is older than
+what the same member said before.
 """
 
 from __future__ import annotations

@@ -101,11 +101,13 @@ def is_away(state: GroupState, _: str, instance_id: str, now_ms: int) -> bool:
 
 def take_due(state: GroupState, now_ms: int | None) -> list[Said]:
     """What is to be said by now, which is remembered; `now_ms` is None where the log ends, or the group does."""
-    said, known = [*due(state, now_ms)], state.absences
-    if known is not None and _ended_ms(state, known, now_ms) is not None:
+    known = state.absences
+    if known is None:
+        return []
+    said = [*due(state, now_ms)]
+    known.reported = known.reported or bool(said)
+    if _ended_ms(state, known, now_ms) is not None:
         _forget(state)
-    elif known is not None and said:
-        known.reported = True
     return said
 
 

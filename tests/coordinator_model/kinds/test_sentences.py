@@ -58,6 +58,27 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         "a was removed after 46 s (its rebalance timeout is 45 s); it had not released t 0",
     ),
     (
+        "static_member_absent",
+        {"instance_id": "i", "instance_ids": ["i"], "partitions": {"t": [0]}, "session_timeout_ms": 45_000},
+        "Static member i closed, and keeps t 0 until it is back or its session expires, after 45 s",
+    ),
+    (
+        "static_member_absent",
+        {"instance_id": "i", "instance_ids": ["i", "j", "k"], "partitions": {"t": [0, 1]}, "away_before": ["k"]},
+        "3 static members closed, and keep t 0, 1 until they are back or expire: i, j, k; k of them long before",
+    ),
+    ("static_member_absent", {"instance_ids": ["i"], "cleared": True}, "i is back, or replaced"),
+    (
+        "static_member_absent",
+        {"instance_ids": ["i", "j"], "cleared": True},
+        "All 2 static members are back, or replaced: i, j",
+    ),
+    (
+        "static_member_absent",
+        {"instance_ids": ["i", "j", "k"], "not_back": ["j", "k"], "why": "group_deleted", "cleared": True},
+        "j, k are not back as the group ends, of 3 static members that closed",
+    ),
+    (
         "static_member_contended",
         {"instance_id": "i", "replacements": 4, "since": 1_795_342_106_093, "client_hosts": ["/10.0.0.1", "/10.0.0.2"]},
         "Processes take static member i from each other: 4 take-overs within 1 m 0 s; on /10.0.0.1, /10.0.0.2",

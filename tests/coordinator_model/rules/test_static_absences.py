@@ -159,6 +159,20 @@ def test_one_that_closes_long_after_another_stayed_away_is_another_restart() -> 
     assert 1 == len(said(soon))
 
 
+def test_one_that_was_given_up_is_forgotten() -> None:
+    """The next one that closes, two days later, is alone; and the end of the first was said once."""
+    later_ms = FIRST_MS + 2 * CLOSED_AFTER_MS
+    log = [*joined(), closes(FIRST_MS, "pod-0"), expires(105_000, "pod-0"), closes(later_ms, "pod-1")]
+    reported = history(*log).replayed()
+
+    assert [
+        (FIRST_MS, "warning", ["pod-0"]),
+        (FIRST_MS + CLOSED_AFTER_MS, "info", ["pod-0"]),
+        (later_ms, "warning", ["pod-1"]),
+    ] == said(reported)
+    assert {"pod-1"} == reported.states["g"].open(ABSENT).keys()
+
+
 def test_it_ends_with_the_group() -> None:
     """Nobody is awaited in a group that was deleted."""
     gone = [expires(105_000, "pod-0"), at(200_000, *consumer_group_deleted("g"))]

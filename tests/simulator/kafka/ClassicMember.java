@@ -17,6 +17,7 @@ import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.RebalanceProtocol;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
+import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
@@ -51,7 +52,6 @@ final class ClassicMember extends Member {
     private static final int NO_GENERATION = -1;
     private static final short NEWEST = -1;
 
-    String instance;
     int sessionMs = 45_000;
     /** How long the leader takes to assign. */
     long assignMs = 5;
@@ -69,6 +69,8 @@ final class ClassicMember extends Member {
     private String id;
     private int generation;
     private List<TopicPartition> owned;
+    /** Whether it will say what it had: the sticky assignor does, whatever became of the member. */
+    private boolean remembers;
     private boolean joining;
     private int beats;
 
@@ -84,6 +86,7 @@ final class ClassicMember extends Member {
         id = "";
         generation = NO_GENERATION;
         owned = List.of();
+        remembers = false;
         joining = false;
         rejoinIn(0);
         every(commitEveryMs, this::commit);
@@ -128,6 +131,9 @@ final class ClassicMember extends Member {
     private void lose(Errors why) {
         if (why == Errors.UNKNOWN_MEMBER_ID) {
             id = "";
+            if (remembers) {
+                simulation.removed.accept(this);
+            }
         }
         generation = NO_GENERATION;
         owned = List.of();
@@ -189,7 +195,7 @@ final class ClassicMember extends Member {
                 inLife(RETRY_MS, this::join);
             }
             case REBALANCE_IN_PROGRESS, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR -> inLife(RETRY_MS, this::join);
-            default -> kill();
+            default -> giveUp();
         }
     }
 
@@ -246,6 +252,7 @@ final class ClassicMember extends Member {
                     : ConsumerProtocol.deserializeAssignment(ByteBuffer.wrap(answer.assignment())).partitions();
                 boolean gives = cooperative && !assigned.containsAll(owned);
                 owned = List.copyOf(assigned);
+                remembers = assignor instanceof StickyAssignor && !owned.isEmpty();
                 assignor.onAssignment(
                     new Assignment(owned, null), new ConsumerGroupMetadata(group, generation, id, Optional.ofNullable(instance)));
                 if (gives) {
@@ -261,7 +268,7 @@ final class ClassicMember extends Member {
                 lose(error);
                 rejoinIn(RETRY_MS);
             }
-            default -> kill();
+            default -> giveUp();
         }
     }
 
@@ -292,7 +299,7 @@ final class ClassicMember extends Member {
                     rejoinIn(RETRY_MS);
                 }
             }
-            case FENCED_INSTANCE_ID -> kill();
+            case FENCED_INSTANCE_ID -> giveUp();
             default -> { }
         }
     }

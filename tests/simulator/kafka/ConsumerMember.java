@@ -17,7 +17,6 @@ import org.apache.kafka.common.protocol.Errors;
 final class ConsumerMember extends HeartbeatMember {
     List<String> topics;
     String regex;
-    String instance;
     String assignor;
     long revokeMs = 30;
     long commitEveryMs;

@@ -58,7 +58,7 @@ abstract class HeartbeatMember extends Member {
                 sayAll();
                 beatIn(RETRY_MS);
             }
-            default -> kill();
+            default -> giveUp();
         }
     }
 

@@ -50,6 +50,8 @@ public final class LawfulHistories {
         simulation = new Simulation(seed);
         chance = new Random(seed * 31 + 7);
         this.old = old;
+        simulation.gaveUp = of -> note(of.group, "gave_up", of.instance);
+        simulation.removed = of -> note(of.group, "removed", of.instance);
     }
 
     public static void main(String[] arguments) throws IOException {
@@ -82,7 +84,10 @@ public final class LawfulHistories {
         }
         int moves = chance.nextInt(4);
         for (int number = 0; number < moves; number++) {
-            simulation.at(sometime(2 * MINUTE, END - 2 * MINUTE), simulation::failOver);
+            simulation.at(sometime(2 * MINUTE, END - 2 * MINUTE), () -> {
+                note("", "moved", null);
+                simulation.failOver();
+            });
         }
         if (chance.nextInt(4) == 0) {
             simulation.at(sometime(5 * MINUTE, 35 * MINUTE), () -> {

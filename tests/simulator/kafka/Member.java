@@ -10,6 +10,7 @@ abstract class Member {
     final Simulation simulation;
     final String group;
     String host = "10.0.0.1";
+    String instance;
 
     private boolean running;
     private int life;
@@ -42,6 +43,12 @@ abstract class Member {
     final void kill() {
         running = false;
         life++;
+    }
+
+    /** The client ends with an error that it does not get over. */
+    final void giveUp() {
+        kill();
+        simulation.gaveUp.accept(this);
     }
 
     /** A suspended process goes on, with all that it believed. */

@@ -27,12 +27,10 @@ class Worth(NamedTuple):
     Attributes:
         deeds: done in that group, any of them.
         within_ms: how long before.
-        kinds: of group in which it may be; any where none is named.
     """
 
     deeds: tuple[str, ...]
     within_ms: int
-    kinds: tuple[str, ...] = ()
 
 
 WORTH: Final[Mapping[str, Worth]] = {
@@ -40,8 +38,9 @@ WORTH: Final[Mapping[str, Worth]] = {
     "static_member_absent": Worth(("closed",), 100),
     # A classic process was started in a group of the consumer protocol: it joins when it is let in.
     "downgrade_started": Worth(("rolled_down",), 60_000),
-    # It remembers what it had when others took that over, says so as it joins, and a round takes the slowest's poll.
-    "stale_claim": Worth(("resumed",), 60_000, ("sticky", "static, sticky")),
+    # It remembers what it had when others took that over, and says so as it joins again; a round takes the slowest's
+    # poll, and what the leader needs.
+    "stale_claim": Worth(("removed",), 60_000),
     # A round is lost within a session, and what the others need to join and assign.
     "rebalance_rounds_lost": Worth(("died", "suspended"), 180_000),
 }
@@ -98,7 +97,7 @@ def unexplained(history: LawfulHistory, said: Judged) -> list[str]:
 def explanation(event: Event, history: LawfulHistory) -> str | None:
     """The deed that an alarm is for; None where nothing was done that explains it."""
     worth = WORTH.get(event.kind)
-    if worth is None or (worth.kinds and history.groups[event.group] not in worth.kinds):
+    if worth is None:
         return None
     now_ms = _at_ms(event, history)
     done = [
