@@ -200,6 +200,7 @@ public final class LawfulHistories {
         switch (deed) {
             case 2 -> {
                 alive.remove(some);
+                note(group, "left", null);
                 some.leave();
             }
             case 3 -> {

@@ -130,6 +130,9 @@ def _unsaid(history: LawfulHistory, said: Judged) -> Iterator[str]:
     for deed in history.done:
         if deed.what == "closed" and not _is_said_to_be_away(deed, history, said):
             yield f"{deed.group}: {deed.who} was closed at {deed.at_ms} ms, which nothing says"
+    for deed in history.done:
+        if deed.what == "removed" and _was_done_without(deed, history, said) and not _claims_later(deed, history, said):
+            yield f"{deed.group}: removed, it came back at {deed.at_ms} ms with what it had, which nothing says"
     turned = {of.group for of in said.events if of.kind == "downgrade_started"}
     for group in sorted({of.group for of in history.done if of.what == "rolled_down"} - turned):
         if sum(of.what == "rolled_down" and of.group == group for of in history.done) > 1:
@@ -145,6 +148,24 @@ def _is_said_to_be_away(deed: Deed, history: LawfulHistory, said: Judged) -> boo
     over = [of for of in of_group if of.detail.get("cleared") and _at_ms(of, history) >= deed.at_ms]
     ended: Iterable[str] = over[0].detail["instance_ids"] if over else said.away.get(deed.group, ())
     return deed.who in {*begun[-1].detail["instance_ids"], *ended}
+
+
+def _was_done_without(deed: Deed, history: LawfulHistory, said: Judged) -> bool:
+    """Whether a suspended member certainly came back into a group that had gone on without it, and stayed."""
+    of_group = [of for of in history.done if of.group == deed.group]
+    since_ms = max((of.at_ms for of in of_group if of.what == "suspended" and of.at_ms < deed.at_ms), default=None)
+    if since_ms is None or any(
+        of.what in ("left", "died", "suspended") and since_ms < of.at_ms < deed.at_ms + WORTH["stale_claim"].within_ms
+        for of in of_group
+    ):
+        return False
+    left = [_at_ms(of, history) for of in said.events if of.kind == "member_left" and of.group == deed.group]
+    return any(since_ms < at_ms < deed.at_ms for at_ms in left)
+
+
+def _claims_later(deed: Deed, history: LawfulHistory, said: Judged) -> bool:
+    claims = [of for of in alarms(said) if of.kind == "stale_claim" and of.group == deed.group]
+    return any(0 <= _at_ms(of, history) - deed.at_ms <= WORTH[of.kind].within_ms for of in claims)
 
 
 def _line(event: Event) -> str:
