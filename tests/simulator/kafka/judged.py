@@ -159,8 +159,11 @@ def _was_done_without(deed: Deed, history: LawfulHistory, said: Judged) -> bool:
         for of in of_group
     ):
         return False
-    left = [_at_ms(of, history) for of in said.events if of.kind == "member_left" and of.group == deed.group]
-    return any(since_ms < at_ms < deed.at_ms for at_ms in left)
+    went_on = {
+        kind: [_at_ms(of, history) for of in said.events if of.kind == kind and of.group == deed.group]
+        for kind in ("member_left", "rebalance_completed")
+    }
+    return all(any(since_ms < at_ms < deed.at_ms for at_ms in times_ms) for times_ms in went_on.values())
 
 
 def _claims_later(deed: Deed, history: LawfulHistory, said: Judged) -> bool:
