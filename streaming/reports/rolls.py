@@ -70,6 +70,11 @@ def _beginning(events: Sequence[Mapping[str, Any]], after: int, number: int) -> 
     shown_ms = events[number]["time"]
     lately = [at for at in range(after + 1, number) if shown_ms - events[at]["time"] <= REPLACEMENT_MS]
     came = [at for at in lately if events[at]["kind"] == "member_joined" and events[at]["time"] < shown_ms]
-    left = [at for at in lately if events[at]["kind"] in _LEAVES and at > max(came, default=-1)]
+    left = [at for at in lately if _leaves(events[at]) and at > max(came, default=-1)]
     first = min(left, default=number)
     return min(at for at in (*lately, first) if events[at]["time"] == events[first]["time"])
+
+
+def _leaves(event: Mapping[str, Any]) -> bool:
+    """Whether members go with it; that those who were away are back is of the same kind."""
+    return event["kind"] in _LEAVES and not event["detail"].get("cleared")

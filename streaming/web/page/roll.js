@@ -271,7 +271,7 @@ function beginning(events) {
   if (!started) return undefined;
   const before = events.slice(0, events.indexOf(started));
   const former = before.findLastIndex(({ kind, time }) => /grade_(started|completed)$/.test(kind) || (kind === "member_joined" && time < started.time));
-  return before.slice(former + 1).find(({ kind, time }) => LEAVES.has(kind) && started.time - time <= AWAITED_MS) ?? started;
+  return before.slice(former + 1).find(({ kind, time, detail }) => LEAVES.has(kind) && !detail.cleared && started.time - time <= AWAITED_MS) ?? started;
 }
 
 /** The report's groups: of the one last rolled, since then, unless another group or time is chosen; without a roll of an hour. */

@@ -12,8 +12,8 @@ from coordinator_model.rules.static_absences import ABSENT, CLOSED_AFTER_MS, JOI
 from coordinator_model.state.events import Event, event_view
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.snapshot import dump_group, load_group
-from tests.builders import topic_id
-from tests.coordinator_events import (
+from lab.builders import topic_id
+from lab.coordinator_events import (
     consumer_group_deleted,
     consumer_join,
     consumer_leave,

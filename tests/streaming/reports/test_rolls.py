@@ -50,6 +50,13 @@ def test_a_roll_begins_when_its_first_member_leaves_and_lasts_until_the_next_one
     assert [("upgrade", 9.5, 23.0, "completed"), ("downgrade", 39.0, 60.0, "completed")] == spans(*both)
 
 
+def test_no_roll_begins_where_members_that_were_away_are_back() -> None:
+    """That is of the same kind as that they went, and of a restart before."""
+    before = events((30, "static_member_absent"), cleared=True)
+
+    assert [("downgrade", 39.0, 60.0, "completed")] == spans(*rolls([*before, *events(*DOWN)], 0, 60_000))
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
