@@ -160,6 +160,10 @@ def _instance(detail: Detail) -> Iterable[str]:
     return (detail["instance_id"],)
 
 
+def _instances(detail: Detail) -> Iterable[str]:
+    return detail.get("instance_ids") or _instance(detail)  # a former release named one
+
+
 def _places(detail: Detail) -> Iterable[str]:
     return [f"{topic}/{partition}" for topic, parts in detail["partitions"].items() for partition in parts]
 
@@ -390,7 +394,7 @@ _ROWS: Final = (
         rank=190,
         metric="kafka_group_static_members_absent",
         involves=True,
-        names=lambda detail: detail["instance_ids"],
+        names=_instances,
         expected_by=RESTARTS,
     ),
     Kind(
