@@ -7,6 +7,7 @@
     upgrade_blocked             reason
     downgrade_unclean           no name: there is one
     rebalance_storm             no name
+    static_member_absent        instance id
     static_member_contended     instance id
     static_member_restarting    instance id
     poll_interval_exceeded      client id and host

@@ -207,11 +207,26 @@ def test_a_group_that_becomes_blocked_in_its_roll_wants_a_look(events: list[Reco
 
 
 def test_a_static_member_away_is_info() -> None:
-    """It said it would be back: shown, without an alarm."""
-    join = happens.consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1, 2]}}, instance_id="i")
-    away = happens.static_goes_away("g", "a", assigned={"t": [0, 1, 2]}, previous_epoch=1)
+    """It said it would be back: shown with its name, and nothing to get up for. So is one whose session is over."""
+    owned = {"a": {"t": [0, 1]}, "b": {"t": [2]}}
+    join = [
+        *happens.consumer_join("g", "a", epoch=1, targets={"a": {"t": [0, 1]}}, instance_id="i"),
+        *happens.consumer_join("g", "b", epoch=2, targets=owned, instance_id="j"),
+        *happens.consumer_moves("g", "a", epoch=2, assigned=owned["a"]),
+    ]
+    away = happens.static_goes_away("g", "a", assigned=owned["a"], previous_epoch=2)
+    gone = [
+        *happens.consumer_leave("g", "a", epoch=3),
+        *happens.retarget("g", 3, {"b": {"t": [0, 1, 2]}}),
+        *happens.consumer_moves("g", "b", epoch=3, assigned={"t": [0, 1, 2]}),
+    ]
 
-    assert ["static_member_absent"] == codes(board_after(join, away))
+    for happened in ((join, away), (join, away, gone)):
+        shard = Shard()
+        shard.pending += [(THEN_MS + of, *record) for of, records in enumerate(happened) for record in records]
+        board = board_of(shard, log_ends(t=3))
+        (reason,) = attention.reasons(board, board.shown.groups["g"], ReadLag(), NOW_MS)
+        assert ("static_member_absent", "1 static member away: i") == (reason["code"], reason["text"])
     assert "info" == SEVERITIES["static_member_absent"]
 
 
