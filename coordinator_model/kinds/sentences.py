@@ -7,7 +7,7 @@ or code by its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model.kinds.words import alternatives, counted, duration, listed, member, partitions, tasks
@@ -298,7 +298,8 @@ _GONE_BECAUSE: Final = {"one_day": "after a day", "group_deleted": "as the group
 
 
 def static_members_back(of: Detail) -> str:
-    ids, missing = of.get("instance_ids") or (), of.get("not_back") or ()
+    ids: Sequence[str] = of.get("instance_ids") or ()
+    missing: Sequence[str] = of.get("not_back") or ()
     if missing:
         when = _GONE_BECAUSE.get(of.get("why", ""), "by then")
         closed = counted(len(ids), "static member")
