@@ -323,7 +323,7 @@ def test_absence_that_is_expected_no_more_is_reported_once_as_long_as_one_is_awa
     board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
     sample(ends, NOW_MS, "orders", 0, 0)
 
-    def reported() -> list[tuple[str, str]]:
+    def reported() -> list[tuple[list[str], str]]:
         found = [of for of in board.latest_events(99) if of["kind"] == "static_member_absent"]
         return [(of["detail"]["instance_ids"], of["severity"]) for of in found]
 
