@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable
 from contextvars import copy_context
 from pathlib import Path
-from typing import Final, Literal, ParamSpec, TypeVar
+from typing import Final, Literal, ParamSpec, TextIO, TypeVar
 
 import structlog
 
+from streaming.base.log_limit import LEFT_OUT, LineLimit
 from streaming.base.secret_masking import masked
 
 LogFormat = Literal["text", "json"]
@@ -49,7 +50,7 @@ def configure(level: str = "info", log_format: LogFormat = "text") -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Bounded(sys.stderr)
     handler.setFormatter(
         _Discreet(
             foreign_pre_chain=shared,
@@ -57,6 +58,7 @@ def configure(level: str = "info", log_format: LogFormat = "text") -> None:
         )
     )
     handler.addFilter(_is_meant)
+    handler.addFilter(handler.limit)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -91,6 +93,22 @@ def silence_clients() -> None:
 def _is_meant(record: logging.LogRecord) -> bool:
     """Whether a line is for readers: py4j writes what it raises as well, to the root logger, past its own level."""
     return record.name != "root" or "py4j" not in Path(record.pathname).parts
+
+
+class _Bounded(logging.StreamHandler[TextIO]):
+    """Writes as its base does, but only so many lines of a kind (`log_limit.py`); at its end says what it left out."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.limit = LineLimit(_say_left_out)
+
+    def close(self) -> None:
+        self.limit.close()
+        super().close()
+
+
+def _say_left_out(logger: str, kind: str, lines: int) -> None:
+    get_logger("log").warning(LEFT_OUT, of=logger, kind=kind, lines=lines)
 
 
 class _Discreet(structlog.stdlib.ProcessorFormatter):

@@ -52,7 +52,13 @@ def check(
     findings = [Finding("configuration", "ok", str(config) if config is not None else "defaults")]
     with output.progress("checking") as advance:
         polled = loaded.source.kind == "admin"
-        findings += [*(() if polled else (_java(),)), _port(loaded), *_copies(loaded), _state_dir(loaded)]
+        findings += [
+            *(() if polled else (_java(),)),
+            _open_files(),
+            _port(loaded),
+            *_copies(loaded),
+            _state_dir(loaded),
+        ]
         advance(0.5)
         findings += broker_findings(loaded.kafka, polled=polled)
         findings += list(instead(findings))
@@ -84,6 +90,17 @@ def _java() -> "Finding":
         return Finding("java", "ok", str(find_java()))
     except MonitorError as error:
         return Finding("java", "fail", str(error))
+
+
+def _open_files() -> "Finding":
+    from streaming.base.descriptors import LOW, limit
+    from streaming.kafka.preflight import Finding
+
+    found = limit()
+    if found.is_low:
+        detail = f"ulimit -Hn: found {found.hard:,}, accepted: {LOW:,} or more, as callers may use up what there is"
+        return Finding("open files", "note", detail)
+    return Finding("open files", "ok", f"{found.hard:,} at most")
 
 
 def _port(config: "Config") -> "Finding":

@@ -52,14 +52,18 @@ def run(
     # The first second goes by with what follows. In a log, a start that is refused is one line, and no more.
     if sys.stderr.isatty():
         output.note(f"asking {brokers} …")
-    from streaming.base.logging_setup import get_logger  # imported late, with all they need
+    from streaming.base.descriptors import LOW, raise_limit  # imported late, with all they need
+    from streaming.base.logging_setup import get_logger
     from streaming.base.version import release
     from streaming.kafka.preflight import preflight
 
     polled = _is_polled(loaded, standby=standby, rebuild=rebuild)
     if len(loaded) == 1:
         preflight(loaded[0])
-    get_logger("start").info("starting", version=release(), brokers=brokers)
+    open_files = raise_limit()
+    get_logger("start").info("starting", version=release(), brokers=brokers, open_files=open_files.soft)
+    if open_files.is_low:
+        get_logger("start").warning("open_files_low", found=open_files.hard, accepted=f"{LOW} or more (ulimit -Hn)")
     if polled:
         from streaming.monitor.polled import run as run_polled  # imported last, as below; no Spark is started
 
