@@ -33,9 +33,9 @@ def handlers_kept() -> Iterator[None]:
 
 
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """An event that they set."""
-    stopped = threading.Event()
+def stop_signals(stopped: threading.Event | None = None) -> Iterator[threading.Event]:
+    """An event that they set, a new one if none is given."""
+    stopped = stopped or threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         stopped.set()

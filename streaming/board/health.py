@@ -4,7 +4,7 @@ Lag of the monitor itself is figured out against the ends of the coordinator's l
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from streaming.base.doubt import doubt
@@ -14,7 +14,7 @@ from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SE
 from streaming.board.polls import PollStatus
 from streaming.board.readiness import Offsets, Positions, Readiness, Standing, Standstill
 from streaming.board.unread import EVERYTHING_IS_READ, Unread, unread_of
-from streaming.end_offsets.store import EndOffsets
+from streaming.end_offsets.store import STALE_AFTER_MS, EndOffsets
 
 
 class Health:
@@ -32,6 +32,7 @@ class Health:
         polls: how the polling of the groups goes; None where they are of the log (`polls.py`).
         unread: offsets partition → since when (ms) it cannot be read (`unread.py`).
         offsets_partitions: how many partitions the coordinator's log has; None while that is not known.
+        stuck: why the stream cannot be helped any more by this process; None while it may be.
         record_to_metric, batch_seconds: how long it took until a record was shown; how long micro-batches took.
     """
 
@@ -45,6 +46,7 @@ class Health:
         self.source_age_seconds: Callable[[], float | None] = lambda: None
         self.history_bytes: Callable[[], int | None] = lambda: None
         self.polls: Callable[[], PollStatus | None] = lambda: None
+        self.stuck: Callable[[], str | None] = lambda: None
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
         self.batch_seconds = Distribution(BATCH_SECONDS_BUCKETS)
         self._start: Callable[[], list[dict[str, Any]]] = list
@@ -161,6 +163,10 @@ class Health:
         """Say that the groups are polled, and show how that goes; once, at start."""
         self.polls = status
 
+    def show_stuck(self, why: Callable[[], str | None]) -> None:
+        """Show why only another process can help the stream; once, at start."""
+        self.stuck = why
+
     # --- reading ---
 
     @property
@@ -223,10 +229,12 @@ class Health:
 
     def standstill_seconds(self) -> float | None:
         """How long records have waited without a finished micro-batch; None while the stream moves (`Standstill`)."""
-        if self._standstill is None:
-            return None
-        reading = self._readiness.missing(self._positions, self.ends.sampled_ms, self.unread)
-        return self._standstill.seconds(self.waiting(), caught_up=not reading)
+        return None if self._standstill is None else self._standstill.seconds(self.waiting(), caught_up=self.has_read)
+
+    @property
+    def has_read(self) -> bool:
+        """Whether the end of the log as it was at start is reached, of what can be read of it."""
+        return not self._readiness.missing(self._positions, self.ends.sampled_ms, self.unread)
 
     def replica_lag(self) -> dict[int, int]:
         """Own distance to the end of each offsets partition, in records, of the reader that is further behind."""
@@ -245,11 +253,28 @@ class Health:
                 if ends.high_watermark is not None
             }
 
-    def waiting(self) -> int:
-        """Records that the stream could have read and has not."""
+    def waiting_where_answered(self, now_ms: int) -> int:
+        """The same, of partitions alone that have a leader which answered just now."""
+        topic = self.ends.topic(self.offsets_topic)
+        if topic is None:
+            return 0
+        with self.ends.lock:
+            answered = {
+                partition
+                for partition, ends in self.ends.of_topic(self.offsets_topic).items()
+                if partition in topic.leaders and now_ms - ends.sampled_ms < STALE_AFTER_MS
+            }
+        return self.waiting(answered)
+
+    def waiting(self, among: Collection[int] | None = None) -> int:
+        """Records that the stream could have read and has not; of all partitions, or of some."""
         unread = self.unread
         if not self._one_reader:
-            return sum(records for partition, records in self.replica_lag().items() if partition not in unread)
+            return sum(
+                records
+                for partition, records in self.replica_lag().items()
+                if partition not in unread and (among is None or partition in among)
+            )
         commits = self._positions.commits
         if not commits:
             return 0
@@ -257,7 +282,7 @@ class Health:
             return sum(
                 max(0, (ends.last_stable or 0) - commits.get(partition, 0))
                 for partition, ends in self.ends.of_topic(self.offsets_topic).items()
-                if partition not in unread
+                if partition not in unread and (among is None or partition in among)
             )
 
     def open_transactions(self) -> dict[int, tuple[int, int | None]]:

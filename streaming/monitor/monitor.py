@@ -201,8 +201,8 @@ class Monitor:
         self._outputs.add_events(known)
 
     def _let_go(self) -> None:
-        # What would not stop may still write: another one waits until the lease is stale.
-        if not self._query.may_write:
+        # What would not stop may still write, while there is a JVM: another one waits until the lease is stale.
+        if not self._query.may_write or jvm_lifecycle.has_ended():
             self._state.let_go()
 
     def _release(self, held: Any) -> None:  # noqa: ANN401 - an object of Java

@@ -22,6 +22,7 @@ from streaming.base.stages import Stages
 from streaming.base.times import now_ms
 from streaming.board.board import Board
 from streaming.board.readiness import Positions
+from streaming.board.stall import LEAST_SECONDS, Stall
 from streaming.checkpoint.contents import Mark
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
@@ -30,6 +31,7 @@ from streaming.monitor.continuity import Continuity
 from streaming.monitor.memory_trim import MemoryTrim
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.retry_policy import RetryPolicy
+from streaming.monitor.stall_watch import StallWatch
 from streaming.monitor.standstill_log import StandstillLog
 from streaming.monitor.unread_partitions import UnreadPartitions
 from streaming.query.foreach_batch import BatchSink, BatchWriter
@@ -40,7 +42,7 @@ from streaming.query.replay_shares import processes
 from streaming.query.schemas import BUNDLE, OUTPUT
 from streaming.query.source import Known, coordinator_log
 from streaming.query.task_keys import bundle_keys
-from streaming.spark import planners
+from streaming.spark import jvm_lifecycle, planners
 from streaming.spark.session import master_of, runs_here
 
 _TELL_SECONDS: Final = 1.0
@@ -58,12 +60,23 @@ _SAME_SIGNAL_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 1.0
 """How often it is looked which partitions cannot be read."""
 
+HANGS_SECONDS: Final = 60.0
+"""So long a query may take to stop once the brokers answer; what hangs then hangs for good."""
+
 PAY_SECONDS: Final = (10.0, 20.0, 40.0, 80.0)
 """How soon after a start the query is started again to read what is owed; the last repeats, while something is."""
 
 
 class OwedRecordsError(Exception):
     """No failure: partitions are back of which records were planned, and could not be read when they were."""
+
+
+class StalledError(Exception):
+    """The query made no progress (`board/stall.py`)."""
+
+
+class QueryHangsError(MonitorError):
+    """The query of before does not stop, though brokers answer: its name and its checkpoint are not free."""
 
 
 class QuerySupervisor:
@@ -100,6 +113,10 @@ class QuerySupervisor:
         self._name = f"group-monitor {config.cluster.name}"
         self._failures = RetryPolicy(config)
         board.health.expect_batches(one_reader=config.source.isolation != "exact")
+        pause_seconds = config.spark.trigger_interval_ms / 1_000
+        self._stall = StallWatch(board.health, Stall(max(LEAST_SECONDS, 2 * pause_seconds)))
+        self._left: StreamingQuery | None = None
+        self._left_since: float | None = None
         self._listener: ProgressListener | None = None
         self._has_targets = False
         self._continuity = Continuity(board)
@@ -179,16 +196,18 @@ class QuerySupervisor:
         trim = MemoryTrim(self._board, spark)
         standstill = StandstillLog(self._board)
         standstill.start()
+        self._stall.start()
         try:
             while not stopped.is_set():
                 before = self._finished_batches
                 error = self._run(stopped, spark, spark_log, trim)
                 if error is None:
                     return
-                if isinstance(error, OwedRecordsError):
+                if isinstance(error, OwedRecordsError | StalledError):
                     continue
                 stopped.wait(self._failures.pause_seconds(error, got_on=self._finished_batches > before))
         finally:
+            self._stall.stop()
             standstill.stop()
 
     def _run(
@@ -197,24 +216,53 @@ class QuerySupervisor:
         """Start the query and wait for its end; returns the reason if it failed."""
         query = None
         try:
+            self._end_left()
             query = self._start(spark)
+            self._stall.started()
             while query.isActive and not stopped.wait(0.2):
                 self._check()
                 trim.check()
+                if self._stall.is_asked:
+                    return StalledError()
                 if self._can_pay():
                     return OwedRecordsError()
             return query.exception() if not stopped.is_set() else None
-        except UsageError:
+        except (UsageError, QueryHangsError):
             raise
         except (MonitorError, PySparkException, Py4JError, OSError) as error:
             # A service manager may tell all processes at once, and the JVM may be the quicker one.
             return None if stopped.wait(_SAME_SIGNAL_SECONDS) else failure(error, spark_log)
         finally:
+            self._stall.ended()
             planners.plans_no_more(self._name)
             if self._listener is not None:
                 self._listener.ended()
             if query is not None:
                 self.may_write = not _stopped(query)
+                self._left, self._left_since = (query if self.may_write else None), None
+
+    def _end_left(self) -> None:
+        """See that the query of before has stopped: Spark starts none of its name before.
+
+        Raises:
+            CannotTellError: it has not, and the brokers do not answer, for which it may be waiting.
+            QueryHangsError: it will not.
+            MonitorError: it has not yet.
+        """
+        if self._left is None:
+            return
+        if _stopped(self._left):
+            self._left, self.may_write = None, False
+            return
+        since, self._left_since = self._left_since, None
+        self._log.ends()
+        self._left_since = since or time.monotonic()
+        seconds = time.monotonic() - self._left_since
+        if seconds >= HANGS_SECONDS:
+            raise QueryHangsError(
+                f"spark: the query did not stop in {seconds:.0f} s and cannot be started again in this process"
+            )
+        raise MonitorError("the query of before has not stopped yet")
 
     def _start(self, spark: SparkSession) -> StreamingQuery:
         config, board, state = self._config, self._board, self._state
@@ -377,6 +425,7 @@ class QuerySupervisor:
                 planners.plans_no_more(self._name)
         self._board.health.looked()
         self._board.health.observe_batch(progress.duration_ms / 1_000)
+        self._stall.finished(progress.duration_ms / 1_000)
         self._set_positions(progress.positions)
 
     def _set_positions(self, by_reader: tuple[PartitionOffsets, ...]) -> None:
@@ -393,7 +442,8 @@ def failure(error: Exception, spark_log: Path) -> Exception:
         MonitorError: the JVM is gone, and cannot be started again in this process.
     """
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        raise MonitorError(f"spark: its JVM ended (see {spark_log})") from error
+        killed_because = jvm_lifecycle.killed_because()
+        raise MonitorError(f"spark: {killed_because or 'its JVM ended'} (see {spark_log})") from error
     return error
 
 

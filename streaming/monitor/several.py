@@ -25,6 +25,7 @@ from streaming.base.signals import stop_signals
 from streaming.checkpoint.identity import stateful_tasks
 from streaming.config.loading import Config
 from streaming.kafka import preflight
+from streaming.monitor.end_guard import ends_in_time
 from streaming.monitor.monitor import SPARK_LOG, Monitor
 from streaming.spark import jvm_lifecycle, session
 
@@ -65,9 +66,16 @@ def run(configs: Sequence[Config], *, standby: bool = False, rebuild: bool = Fal
         refuse_unfit(configs, rebuild=rebuild)
         _run_several(configs, standby=standby)
         return
-    with Monitor(configs[0], standby=standby, rebuild=rebuild) as monitor, stop_signals() as stopped:
+    with (
+        ends_in_time() as stopped,
+        Monitor(configs[0], standby=standby, rebuild=rebuild) as monitor,
+        stop_signals(stopped),
+    ):
         _say_where(monitor)
-        monitor.run_until(stopped)
+        try:
+            monitor.run_until(stopped)
+        finally:
+            stopped.set()
 
 
 def refuse_unfit(configs: Sequence[Config], *, rebuild: bool = False) -> None:

@@ -6,6 +6,7 @@ a stable id: taken twice, they change nothing.
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, ClassVar, Protocol
 
 from pyspark import SparkContext
@@ -13,13 +14,13 @@ from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from pyspark.sql.streaming.readwriter import DataStreamWriter
-from pyspark.util import _load_from_socket
 
 from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.expectations import Expectations
 from streaming.base.logging_setup import get_logger, with_fields
 from streaming.query.jvm_objects import borrowed
 from streaming.query.row_codec import unpacked_output
+from streaming.query.row_socket import opened
 from streaming.query.schemas import OutputRow
 
 _log = get_logger("sink")
@@ -98,9 +99,11 @@ def _packs(dataset: Any) -> list[bytes]:  # noqa: ANN401 - as above
     with borrowed(dataset), borrowed(dataset.collectAsArrowToPython()) as served:
         path, secret, server = served
         with borrowed(server):
+            # Where nobody connects, the server waits without end, and would be waited for as long.
+            file, connected = opened((path, secret))
             try:
-                with _load_from_socket((path, secret), ArrowCollectSerializer()) as batches:  # type: ignore[no-untyped-call]  # as above
-                    *tables, order = batches
+                with closing(connected), closing(file):
+                    *tables, order = ArrowCollectSerializer().load_stream(file)  # type: ignore[no-untyped-call]  # Spark's
             finally:
                 # Where Spark failed, it is here that it says why.
                 with unwrap_spark_exception():

@@ -2,6 +2,7 @@
 
 import subprocess
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -16,20 +17,52 @@ from streaming.spark.launch_environment import remove_sockets, socket_directorie
 _STOP_SECONDS: Final = 4.0
 """How long Spark, and then its JVM, may take to stop before the JVM is killed."""
 
+_LOOK_SECONDS: Final = 0.2
+
 _log = get_logger("session")
+
+_killed_because: str | None = None
+"""Why `kill` was called."""
+
+
+def kill(why: str) -> bool:
+    """Kill the JVM, which does not do what it is asked: whoever waits for it then has an error, at once.
+
+    Returns:
+        Whether there was one that is ours to kill; under spark-submit it is the parent.
+    """
+    global _killed_because  # noqa: PLW0603 - a process has one JVM
+    jvm: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - the only way
+    if jvm is None:
+        return False
+    _killed_because = why
+    jvm.kill()
+    return True
+
+
+def has_ended() -> bool:
+    """Whether the one that was started here is gone: nothing of it writes any more."""
+    return SparkContext._gateway is None  # noqa: SLF001 - as above
+
+
+def killed_because() -> str | None:
+    """Why it was killed; None if it was not, by us."""
+    return _killed_because
 
 
 def hold(spark: SparkSession, file: Path) -> Any:  # noqa: ANN401 - an object of Java
     """Have the JVM lock a file, as soon as no other JVM does; it is given back by `release`, or with the JVM's end.
 
-    A wait is shown, as the start stands still meanwhile.
+    A wait is shown, as the start stands still meanwhile. It may be long, so it is none within the JVM, whose answers
+    have a deadline (`deadlines.py`).
     """
     assert spark._jvm is not None  # noqa: S101, SLF001 - there is one
     opened = spark._jvm.java.io.RandomAccessFile(str(file.resolve()), "rw")  # noqa: SLF001 - Java's own classes
     channel = opened.getChannel()
     if channel.tryLock() is None:
         _log.warning("waits_for_former_jvm", file=str(file), reason="it may still write to the checkpoint")
-        channel.lock()
+        while channel.tryLock() is None:
+            time.sleep(_LOOK_SECONDS)
     return opened
 
 

@@ -26,7 +26,7 @@ from streaming.base.places import ROOT
 from streaming.base.secret_masking import masked
 from streaming.base.signals import handlers_kept
 from streaming.config.loading import Config
-from streaming.spark import callbacks, cds_archive, local_files, start_failure
+from streaming.spark import callbacks, cds_archive, deadlines, local_files, start_failure
 from streaming.spark.launch_environment import (
     SUBMITTED,
     code_archive,
@@ -208,6 +208,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
                 raise start_failure.of(error, log_file, printed_before) from error
             raise
     callbacks.ask_for_secret(spark.sparkContext._gateway)  # noqa: SLF001 - the only way to it
+    deadlines.bound(spark.sparkContext._gateway)  # noqa: SLF001 - as above
     callbacks.end_with_the_jvm(spark.sparkContext._accumulatorServer)  # noqa: SLF001 - as above
     _without_code_where_there_is_no_session(spark)
     _without_sources_of_other_packages(spark)

@@ -242,7 +242,10 @@ class Pages:
         return StreamingResponse(pieces, headers=headers)
 
     async def healthz(self, _: Request) -> Response:
-        """Alive: the event loop answers; and which release this is."""
+        """Alive: the event loop answers, and no other process is needed for the stream; and which release this is."""
+        reason = self._api.board.health.stuck()
+        if reason is not None:
+            return _answer({"alive": False, "reason": reason, "version": self._release}, 503)
         return _answer({"alive": True, "version": self._release})
 
     def ready(self, request: Request) -> Response:

@@ -15,7 +15,7 @@ from streaming.base.errors import CannotTellError, MonitorError
 from streaming.board.readiness import Positions
 from streaming.checkpoint.contents import Mark
 from streaming.config.loading import Config
-from streaming.monitor.query_supervisor import QuerySupervisor, failure
+from streaming.monitor.query_supervisor import HANGS_SECONDS, QueryHangsError, QuerySupervisor, StalledError, failure
 from streaming.query import task_keys
 from streaming.query.foreach_batch import BatchWriter
 from streaming.query.progress import Progress
@@ -183,3 +183,108 @@ def test_an_answer_cut_short_by_the_end_of_the_jvm_names_it() -> None:
 def test_no_other_error_is_blamed_on_the_jvm(error: Exception) -> None:
     """A file that cannot be written keeps its own reason."""
     assert error is failure(error, LOG)
+
+
+class Query:
+    """One that stops when it is told to, or not."""
+
+    def __init__(self, *, stops: bool) -> None:
+        self.isActive = True
+        self.stops = stops
+
+    def stop(self) -> None:
+        self.isActive = not self.stops
+
+    def exception(self) -> None:
+        return None
+
+
+def test_a_query_without_progress_is_stopped_and_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """At once, and without a word of a failure; the next one has all the time again."""
+    supervisor = supervisor_of_empty_log()
+    stopped, queries = threading.Event(), [Query(stops=True), Query(stops=True)]
+    started = iter(queries)
+
+    def start(_: object) -> Query:
+        query = next(started)
+        if query is queries[0]:
+            monkeypatch.setattr(type(supervisor._stall), "is_asked", True)
+        else:
+            monkeypatch.setattr(type(supervisor._stall), "is_asked", False)
+            stopped.set()
+        return query
+
+    monkeypatch.setattr("streaming.monitor.query_supervisor.MemoryTrim", MagicMock())
+    monkeypatch.setattr(supervisor, "_start", start)
+    monkeypatch.setattr(supervisor, "_check", lambda: None)
+    monkeypatch.setattr(supervisor._failures, "pause_seconds", MagicMock(side_effect=AssertionError))
+    supervisor.run_until(stopped, MagicMock(), tmp_path / "spark.log")
+
+    assert [False, False] == [query.isActive for query in queries]
+    assert not supervisor.may_write
+
+
+def hanging(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> QuerySupervisor:
+    """A supervisor whose query made no progress, and does not stop either."""
+    monkeypatch.setattr("streaming.monitor.query_supervisor.time.monotonic", lambda: now[0])
+    supervisor = supervisor_of_empty_log()
+    monkeypatch.setattr(supervisor, "_start", lambda _: Query(stops=False))
+    monkeypatch.setattr(supervisor, "_check", lambda: None)
+    monkeypatch.setattr(type(supervisor._stall), "is_asked", True)
+    return supervisor
+
+
+def ran(supervisor: QuerySupervisor) -> Exception | None:
+    return supervisor._run(threading.Event(), MagicMock(), LOG, MagicMock())
+
+
+def test_a_query_that_does_not_stop_ends_the_monitor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With status 1, after a minute: Spark starts no other one of its name, and a service manager another process."""
+    now = [1_000.0]
+    supervisor = hanging(monkeypatch, now)
+    assert isinstance(ran(supervisor), StalledError)
+
+    error = ran(supervisor)
+    assert (MonitorError, "the query of before has not stopped yet") == (type(error), str(error))
+
+    now[0] += HANGS_SECONDS
+    with pytest.raises(QueryHangsError, match=r"spark: the query did not stop in 60 s") as ended:
+        ran(supervisor)
+    assert (1, True) == (ended.value.exit_status, supervisor.may_write)
+
+
+def test_a_query_that_stops_late_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it waited for has come; and nothing of it writes any more."""
+    now = [1_000.0]
+    supervisor = hanging(monkeypatch, now)
+    ran(supervisor)
+    query: Any = supervisor._left
+    query.stops = True
+
+    assert isinstance(ran(supervisor), StalledError)
+    assert not query.isActive
+
+
+def test_a_query_that_waits_for_brokers_that_are_away_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long: a minute counts from when they answer again."""
+    now = [1_000.0]
+    supervisor = hanging(monkeypatch, now)
+    ran(supervisor)
+    log: Any = supervisor._log
+    log.ends.side_effect = away = CannotTellError("brokers are away")
+    for _ in range(3):
+        now[0] += 10_000.0
+        assert away is ran(supervisor)
+
+    log.ends.side_effect = None
+    assert "has not stopped yet" in str(ran(supervisor))
+    now[0] += HANGS_SECONDS - 1
+    assert "has not stopped yet" in str(ran(supervisor))
+
+
+def test_a_jvm_that_was_killed_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It did not answer; that is the reason, not its end."""
+    monkeypatch.setattr("streaming.spark.jvm_lifecycle._killed_because", "it does not answer")
+
+    with pytest.raises(MonitorError, match=r"^spark: it does not answer \(see state/spark.log\)$"):
+        failure(Py4JNetworkError("gone"), LOG)

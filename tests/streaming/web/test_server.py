@@ -288,6 +288,19 @@ def test_alive_is_not_ready(client: AsgiClient) -> None:
     )
 
 
+def test_not_alive_once_starts_of_the_stream_changed_nothing(
+    client: AsgiClient, board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only another process may help: who asks /healthz starts one; all else is answered as before."""
+    monkeypatch.setattr(board.health, "stuck", lambda: "no use")
+
+    assert (503, {"alive": False, "reason": "no use", "version": release()}) == (
+        (answer := client.get("/healthz")).status_code,
+        answer.json(),
+    )
+    assert 200 == client.get("/api/v1/groups").status_code
+
+
 def test_metrics_are_served_in_the_form_asked_for(client: AsgiClient) -> None:
     """Prometheus's text, compressed where that is accepted."""
     plain = client.get("/metrics", headers={"accept-encoding": "identity"})

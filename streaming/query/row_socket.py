@@ -1,0 +1,34 @@
+"""The connection over which the JVM serves the rows of a micro-batch."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.util import _create_local_socket
+
+OPEN_SECONDS: Final = 30.0
+"""Whoever uses up the descriptors may let go of some."""
+
+_AGAIN_SECONDS: Final = 0.5
+
+
+def opened(
+    address: tuple[Any, Any], clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
+) -> tuple[Any, Any]:
+    """A connection to where the JVM serves rows, as PySpark makes it: (file, socket).
+
+    Raises:
+        PySparkException: it could not be opened in time.
+        OSError: the same.
+    """
+    until = clock() + OPEN_SECONDS
+    while True:
+        try:
+            file, connected = _create_local_socket(address)
+        except (PySparkException, OSError):
+            if clock() >= until:
+                raise
+            sleep(_AGAIN_SECONDS)
+        else:
+            return file, connected

@@ -1,0 +1,122 @@
+"""What is done about a stream that makes no progress, by whom, and what is said of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from streaming.board.board import Board
+from streaming.board.stall import Stall
+from streaming.monitor.stall_watch import ANSWER_SECONDS, StallWatch
+from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, log_ends, sample
+
+Lines = list[Any]
+
+
+class Watched:
+    """A watch of a board on which records wait, in an hour that a test moves."""
+
+    def __init__(self, *, can_kill: bool = True) -> None:
+        self.board = Board(ends := log_ends(**{OFFSETS_TOPIC: 1}))
+        self.board.load([])
+        self.board.health.expect_batches(one_reader=False)
+        self.board.health.set_log_end_at_start({0: 10}, {0: 10})
+        self.board.health.set_positions({0: 10}, {0: 10}, NOW_MS)
+        sample(ends, NOW_MS, OFFSETS_TOPIC, 15)
+        self.killed: list[str] = []
+        self.left: list[int] = []
+        self.now = 0.0
+        self.watch = StallWatch(
+            self.board.health,
+            Stall(),
+            kill=lambda why: self.killed.append(why) or can_kill,  # type: ignore[func-returns-value]  # both
+            leave=self.left.append,
+            clock=lambda: self.now,
+            clock_ms=lambda: NOW_MS,
+        )
+
+    def look(self, *after: float) -> None:
+        for seconds in after:
+            self.now += seconds
+            self.watch.check()
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    with capture_logs() as written:
+        yield written
+
+
+def test_who_runs_the_query_is_asked_to_start_it_again(lines: Lines) -> None:
+    """Once, with a line that says why; until it is started, and then it has all the time again."""
+    watched = Watched()
+    watched.watch.started()
+    watched.look(0, 299)
+    assert not watched.watch.is_asked
+
+    watched.look(1, 1, 1)
+    assert watched.watch.is_asked
+    assert [("stream_restarted", 5, 300, 1)] == [
+        (line["event"], line["records"], line["seconds"], line["restarts_in_a_row"]) for line in lines
+    ]
+
+    watched.watch.ended()
+    watched.watch.started()
+    watched.look(0, 299)
+    assert not watched.watch.is_asked
+    assert ([], []) == (watched.killed, watched.left)
+
+
+def test_alive_until_three_starts_changed_nothing(lines: Lines) -> None:
+    """Then the board says so, for /healthz; a micro-batch that finishes ends it."""
+    watched = Watched()
+    reasons = []
+    for _ in range(4):
+        watched.watch.started()
+        watched.look(0, 300)
+        reasons.append(watched.board.health.stuck())
+
+    said = "records wait in the log, and 3 starts of the query in a row changed nothing"
+    assert [None, None, None, said] == reasons
+    assert "stream_stuck" == lines[-1]["event"]
+
+    watched.watch.finished(0.4)
+    assert watched.board.health.stuck() is None
+
+
+def test_a_start_that_nobody_makes_is_made_by_another_process(lines: Lines) -> None:
+    """Who runs the query waits for the JVM: that is killed, and if it was not for that, the process ends."""
+    watched = Watched()
+    watched.watch.started()
+    watched.look(0, 300, ANSWER_SECONDS - 1)
+    assert [] == watched.killed
+
+    watched.look(1)
+    assert (1, []) == (len(watched.killed), watched.left)
+    assert "stream_hangs" == lines[-1]["event"]
+
+    watched.look(ANSWER_SECONDS - 1)
+    assert [] == watched.left
+    watched.look(1)
+    assert (1, [1]) == (len(watched.killed), watched.left)
+
+
+def test_a_jvm_that_is_not_ours_ends_with_the_process() -> None:
+    """Under spark-submit it is the parent."""
+    watched = Watched(can_kill=False)
+    watched.watch.started()
+    watched.look(0, 300, ANSWER_SECONDS)
+
+    assert [1] == watched.left
+
+
+def test_a_query_that_failed_is_the_retries_business() -> None:
+    """Where the disk is full, say, it is tried again without end."""
+    watched = Watched()
+    watched.watch.started()
+    watched.look(0, 200)
+    watched.watch.ended()
+    watched.look(10_000, 10_000)
+
+    assert (False, None) == (watched.watch.is_asked, watched.board.health.stuck())
