@@ -46,6 +46,10 @@ class Disturbed:
         """Give those that are started from here on these options as well."""
         self._settings = (*self._settings, *settings)
 
+    def set_environment(self, environment: Mapping[str, str]) -> None:
+        """Give those that are started from here on this in their environment as well."""
+        self._environment = {**self._environment, **environment}
+
     def start(self, *arguments: str, at: str | None = None) -> MonitorProcess:
         """Start one, which is to end at a stage of `victim.STAGES` if one is named."""
         self.runs += 1

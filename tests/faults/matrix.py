@@ -20,6 +20,7 @@ from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.faults import damage, victim
 from tests.faults.coordinator_log import story
 from tests.faults.disk import SmallDisk
+from tests.faults.hanging_faults import descriptors_used_up, jvm_hangs, workers_hang
 from tests.faults.leader_faults import (
     BALANCED,
     UNCLEAN,
@@ -315,6 +316,9 @@ FAULTS: Final[dict[str, Fault]] = {
         topic_recreated_while_away,
         topic_grown,
         scrapers_hang,
+        descriptors_used_up,
+        workers_hang,
+        jvm_hangs,
         compacted_while_read,
         compacted_while_away,
         compacted_while_stopped,

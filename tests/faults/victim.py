@@ -6,6 +6,7 @@ Run as `python -m tests.faults.victim run …`; what happens is in the environme
                   said)
     FAULT_TOLD    file to which a sink of its own appends the rows of every batch, as something outside would keep them
     FAULT_BUILT   records of a log from which on a first reading makes only state of them (the job's own number)
+    FAULT_STALL   seconds without a micro-batch after which a stream is started again (the job's own number)
 
 A batch's way: Spark writes down what it is to read (planned), the replicas replay it and their state is committed
 (replayed), the board shows it (shown), the other sinks have it (delivered), Spark writes down that it is done
@@ -33,6 +34,7 @@ from streaming.query.schemas import OutputRow
 AT: Final = "FAULT_AT"
 REPORTED: Final = "FAULT_TOLD"
 BUILT_FROM: Final = "FAULT_BUILT"
+PATIENCE: Final = "FAULT_STALL"
 
 STAGES: Final = {
     "resuming": "the board is being filled from the checkpoint",
@@ -98,6 +100,7 @@ def arm() -> None:
     """Put the places to end into the job."""
     vars(resume_file)["BUILT_FROM"] = int(os.environ.get(BUILT_FROM, resume_file.BUILT_FROM))
     vars(query_supervisor)["BatchWriter"] = FaultyWriter
+    vars(query_supervisor)["LEAST_SECONDS"] = float(os.environ.get(PATIENCE, query_supervisor.LEAST_SECONDS))
     stored_rows, on_progress = contents.stored_rows, query_supervisor.QuerySupervisor._on_progress
 
     def resuming(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Iterator[OutputRow]:
