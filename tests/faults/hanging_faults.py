@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from lab.monitor_process import until
 from tests.faults import victim
 from tests.faults.processes_of import jvm, workers
 from tests.faults.trial import Trial
-from tests.integration.monitor_process import until
 
 ATTACK_SECONDS: Final = 45.0
 MORE_THAN_OPEN: Final = 20
