@@ -25,6 +25,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from streaming.__main__ import main
+from streaming.board import stall
 from streaming.checkpoint import contents, resume_file
 from streaming.monitor import query_supervisor
 from streaming.query.foreach_batch import BatchSink, BatchWriter
@@ -100,7 +101,7 @@ def arm() -> None:
     """Put the places to end into the job."""
     vars(resume_file)["BUILT_FROM"] = int(os.environ.get(BUILT_FROM, resume_file.BUILT_FROM))
     vars(query_supervisor)["BatchWriter"] = FaultyWriter
-    vars(query_supervisor)["LEAST_SECONDS"] = float(os.environ.get(PATIENCE, query_supervisor.LEAST_SECONDS))
+    vars(query_supervisor)["LEAST_SECONDS"] = float(os.environ.get(PATIENCE, stall.LEAST_SECONDS))
     stored_rows, on_progress = contents.stored_rows, query_supervisor.QuerySupervisor._on_progress
 
     def resuming(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Iterator[OutputRow]:

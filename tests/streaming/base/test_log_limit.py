@@ -41,7 +41,7 @@ class Minute:
 
 def of_our_own(event: str, **fields: str) -> logging.LogRecord:
     record = logging.LogRecord("streaming.sink", logging.WARNING, "", 0, "", (), None)
-    record.msg = {"event": event, **fields}  # type: ignore[assignment]  # as structlog hands it on
+    record.msg = {"event": event, **fields}  # as structlog hands it on
     return record
 
 

@@ -24,17 +24,30 @@ class Watched:
         self.board.health.set_log_end_at_start({0: 10}, {0: 10})
         self.board.health.set_positions({0: 10}, {0: 10}, NOW_MS)
         sample(ends, NOW_MS, OFFSETS_TOPIC, 15)
+        self.can_kill = can_kill
         self.killed: list[str] = []
         self.left: list[int] = []
         self.now = 0.0
         self.watch = StallWatch(
             self.board.health,
             Stall(),
-            kill=lambda why: self.killed.append(why) or can_kill,  # type: ignore[func-returns-value]  # both
+            kill=self._kill,
             leave=self.left.append,
             clock=lambda: self.now,
             clock_ms=lambda: NOW_MS,
         )
+
+    def _kill(self, why: str) -> bool:
+        self.killed.append(why)
+        return self.can_kill
+
+    def asked_after(self, *after: float) -> list[bool]:
+        """Whether the query is to be started again, after each of these further seconds."""
+        found = []
+        for seconds in after:
+            self.look(seconds)
+            found.append(self.watch.is_asked)
+        return found
 
     def look(self, *after: float) -> None:
         for seconds in after:
@@ -52,19 +65,15 @@ def test_who_runs_the_query_is_asked_to_start_it_again(lines: Lines) -> None:
     """Once, with a line that says why; until it is started, and then it has all the time again."""
     watched = Watched()
     watched.watch.started()
-    watched.look(0, 299)
-    assert not watched.watch.is_asked
 
-    watched.look(1, 1, 1)
-    assert watched.watch.is_asked
+    assert [False, False, True, True, True] == watched.asked_after(0, 299, 1, 1, 1)
     assert [("stream_restarted", 5, 300, 1)] == [
         (line["event"], line["records"], line["seconds"], line["restarts_in_a_row"]) for line in lines
     ]
 
     watched.watch.ended()
     watched.watch.started()
-    watched.look(0, 299)
-    assert not watched.watch.is_asked
+    assert [False, False] == watched.asked_after(0, 299)
     assert ([], []) == (watched.killed, watched.left)
 
 
