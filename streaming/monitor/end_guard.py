@@ -2,9 +2,10 @@
 
     after the signal, or the error that ends it      what is done
     15 s                                             Spark's JVM is killed: what waits for it goes on
-    25 s                                             the process ends, with status 1
+    60 s                                             the process ends, with status 1
 
-What is written is made for an end at any moment. Service managers kill after 30 s (`conf/`).
+What is written is made for an end at any moment. Service managers kill after 30 s (`conf/`); where there is none, a
+machine that is slow may need longer.
 """
 
 import os
@@ -17,7 +18,7 @@ from streaming.base.logging_setup import get_logger
 from streaming.spark import jvm_lifecycle
 
 KILL_SECONDS: Final = 15.0
-EXIT_SECONDS: Final = 10.0
+EXIT_SECONDS: Final = 45.0
 """After that."""
 
 _log = get_logger("application")

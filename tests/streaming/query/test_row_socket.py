@@ -1,5 +1,6 @@
 """How a micro-batch's rows are come by when there is no descriptor for a connection."""
 
+import errno
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +34,7 @@ def test_it_is_tried_again_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody may let go of descriptors: the micro-batch goes on then."""
     hour, connection = Hour(), (object(), object())
     monkeypatch.setattr(
-        row_socket, "_create_local_socket", MagicMock(side_effect=[FULL, OSError(24, "full"), connection])
+        row_socket, "_create_local_socket", MagicMock(side_effect=[FULL, OSError(errno.EMFILE, "full"), connection])
     )
 
     assert connection == opened(("path", None), hour.clock, hour.sleep)
@@ -48,6 +49,15 @@ def test_then_the_micro_batch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PySparkRuntimeError, match="Too many open files"):
         opened(("path", None), hour.clock, hour.sleep)
     assert OPEN_SECONDS == hour.now
+
+
+def test_another_error_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM does not serve them."""
+    gone = FileNotFoundError(errno.ENOENT, "No such file or directory")
+    monkeypatch.setattr(row_socket, "_create_local_socket", MagicMock(side_effect=gone))
+
+    with pytest.raises(FileNotFoundError):
+        opened(("path", None), lambda: 0.0, MagicMock(side_effect=AssertionError))
 
 
 def test_a_server_to_which_nobody_connects_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
