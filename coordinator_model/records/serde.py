@@ -61,6 +61,10 @@ class UndecodableRecord:
     """The group, where the key says it and the version is newer."""
 
 
+_LEFT_OUT: Final = b"\x80\x00left out: "
+"""How such a value begins: with a version that never was."""
+
+
 @dataclass(slots=True)
 class KnownKey:
     """The key of a record of a known type, never changed."""
@@ -93,11 +97,19 @@ def decode_value(key: DecodedKey, value: bytes | None) -> DecodedRecord:
     try:
         version, position = primitives.read_int16(value, 0)
         read_value = decoder.value_readers.get(version)
+        if read_value is None and value.startswith(_LEFT_OUT):
+            reason = value[len(_LEFT_OUT) :].decode("utf-8", "replace")
+            return UndecodableRecord(int(decoder.record_type), reason)
         if read_value is None:
             return _other_version(decoder, key.key, value, version, position)
         return Record(decoder.record_type, key.key, read_value(value, position)[0], version)
     except WireError as error:
         return UndecodableRecord(int(decoder.record_type), f"value: {error}")
+
+
+def value_left_out(size_bytes: int, most_bytes: int) -> bytes:
+    """What stands for a value that is larger than a reader takes: its record does not decode, and says why."""
+    return _LEFT_OUT + f"value: {size_bytes:,} bytes, of at most {most_bytes:,}".encode()
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:

@@ -106,7 +106,9 @@ class Board:
         """Replace everything by what the state store holds, at start."""
         with self._lock:
             with gc_tuning.paused():
-                self._shown = self.copies.loaded(rows, BatchUpdate(BoardSnapshot()), self.health.offsets_partitions)
+                shown = self.copies.loaded(rows, BatchUpdate(BoardSnapshot()), self.health.offsets_partitions)
+                self.health.meet_unreadable(shown.shards)
+                self._shown = shown
             gc_tuning.freeze()
             self._last_batch = None
             self.health.set_loaded()
@@ -118,6 +120,7 @@ class Board:
             self.health.start_over()
             # Last of all: who asks meanwhile sees groups under doubt, never an empty board that is believed.
             self._shown = BoardSnapshot()
+            self.health.meet_unreadable({})
             self.copies.clear()
             self._last_batch = None
 
@@ -145,7 +148,10 @@ class Board:
         with self._lock:
             draft = BatchUpdate(self._shown)
             draft.take(rows)
-            self._shown = draft.shown()
+            shown = draft.shown()
+            # Doubted before it is shown.
+            self.health.meet_unreadable(shown.shards)
+            self._shown = shown
             if len(rows) >= MANY_ROWS:
                 gc_tuning.freeze()
                 self.large_batches += 1

@@ -4,7 +4,7 @@ Lag of the monitor itself is figured out against the ends of the coordinator's l
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from streaming.base.doubt import doubt
@@ -13,7 +13,7 @@ from streaming.base.times import now_ms
 from streaming.board.histogram import BATCH_SECONDS_BUCKETS, RECORD_TO_METRIC_SECONDS_BUCKETS, Distribution
 from streaming.board.polls import PollStatus
 from streaming.board.readiness import Offsets, Positions, Readiness, Standing, Standstill
-from streaming.board.unread import EVERYTHING_IS_READ, Unread, unread_of
+from streaming.board.unread import EVERYTHING_IS_READ, Unread, UnreadableBatch, unread_of
 from streaming.end_offsets.store import STALE_AFTER_MS, EndOffsets
 
 
@@ -31,6 +31,8 @@ class Health:
         history_bytes: size of the history on disk; None where none is kept.
         polls: how the polling of the groups goes; None where they are of the log (`polls.py`).
         unread: offsets partition → since when (ms) it cannot be read (`unread.py`).
+        met: offsets partition → its last batches that cannot be read, in their order.
+        agreed: offsets partition → up to the how manieth of them its coordinator has said since what its groups are.
         offsets_partitions: how many partitions the coordinator's log has; None while that is not known.
         stuck: why the stream cannot be helped any more by this process; None while it may be.
         record_to_metric, batch_seconds: how long it took until a record was shown; how long micro-batches took.
@@ -40,6 +42,8 @@ class Health:
         self.ends: Final = ends
         self.offsets_topic: Final = offsets_topic
         self.unread: Mapping[int, int] = {}
+        self.met: Mapping[int, Sequence[UnreadableBatch]] = {}
+        self.agreed: Mapping[int, int] = {}
         self.offsets_partitions: int | None = None
         self.rebuilds = 0
         self.sinks: Callable[[], Iterable[SinkState]] = tuple
@@ -133,6 +137,11 @@ class Health:
         """Say which partitions of the log cannot be read, all of them, each since when (ms); and how many there are."""
         self.unread, self.offsets_partitions = dict(unread), partitions
 
+    def meet_unreadable(self, shards: Mapping[int, Mapping[str, Any]]) -> None:
+        """Take the batches that cannot be read from the totals of all offsets partitions."""
+        held = {of: totals.get("unreadable") or () for of, totals in shards.items()}
+        self.met = {of: [UnreadableBatch(*batch) for batch in batches] for of, batches in held.items() if batches}
+
     def know_unread(self) -> None:
         """Say that groups of partitions that cannot be read are known as they were: the board may be ready so."""
         self._readiness.was_ready = True
@@ -213,19 +222,26 @@ class Health:
         if polls is not None:
             return Standing(since, doubted)
         unread = self._unread_now()
-        if not unread:
+        missing_of_some = unread.missing()
+        if not missing_of_some:
             self._readiness.was_ready |= not since
         elif not self._readiness.was_ready:
             # What was in them at start is not known.
-            since += unread.missing()
+            since += missing_of_some
         return Standing(since, doubted, unread)
 
+    def unreadable(self) -> dict[int, list[UnreadableBatch]]:
+        """Offsets partition → its batches that cannot be read, of which its coordinator has not spoken since."""
+        agreed = self.agreed
+        pending = {of: [each for each in met if each.number > agreed.get(of, 0)] for of, met in self.met.items()}
+        return {of: batches for of, batches in pending.items() if batches}
+
     def _unread_now(self) -> Unread:
-        unread, partitions = self.unread, self.offsets_partitions
-        if not unread or partitions is None:
+        unread, unreadable, partitions = self.unread, self.unreadable(), self.offsets_partitions
+        if partitions is None or not (unread or unreadable):
             return EVERYTHING_IS_READ
         topic = self.ends.topic(self.offsets_topic)
-        return unread_of(unread, partitions, () if topic is None else topic.leaders)
+        return unread_of(unread, partitions, () if topic is None else topic.leaders, unreadable)
 
     def standstill_seconds(self) -> float | None:
         """How long records have waited without a finished micro-batch; None while the stream moves (`Standstill`)."""

@@ -3,12 +3,16 @@
 The others are read and shown, so a doubt is not the whole board's but that of a group. A known group may be in the
 partition that it was read from and in the one that its name hashes to; of a name that is not known the latter is all
 there is to say. A partition that has a leader again stays in doubt until what was written meanwhile is read.
+
+A partition is read on behind a batch that cannot be read, and what that batch held is not known: it stays in doubt until
+the coordinator itself says that its groups are as they are shown (`monitor/coordinator_check.py`), or the log is read
+from its beginning without meeting the batch. What its groups do later proves nothing.
 """
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.state.shards import offsets_partition
 from streaming.base.persistent_map import GroupMap
@@ -18,7 +22,17 @@ Doubt = Mapping[str, Any]
 """As `base.doubt` has it, with the `partition` it is about."""
 
 _NO_LEADER: Final = "partition {} of the offsets topic has no leader"
+_UNREADABLE: Final = "partition {} of the offsets topic has a batch that cannot be read (offsets {} to {})"
 _NOT_READ: Final = "partition {} of the offsets topic is not read to its end"
+
+
+class UnreadableBatch(NamedTuple):
+    """A batch that could not be read: how many there were of its partition with it, its offsets, when it was met."""
+
+    number: int
+    first: int
+    end: int
+    met_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +43,15 @@ class Unread:
         partitions: how many the log has; None while no partition was ever said to be unread.
         doubts: offsets partition → why what may be in it is in doubt; ascending.
         without_leader: those of them that have no leader.
+        unreadable: those of them that have a batch that cannot be read.
+        known: those of them that are read to their end.
     """
 
     partitions: int | None = None
     doubts: Mapping[int, Doubt] = field(default_factory=dict)
     without_leader: tuple[int, ...] = ()
+    unreadable: tuple[int, ...] = ()
+    known: frozenset[int] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.doubts)
@@ -47,6 +65,8 @@ class Unread:
             other.partitions,
             {number: doubts[number] for number in sorted(doubts)},
             tuple(sorted({*self.without_leader, *other.without_leader})),
+            tuple(sorted({*self.unreadable, *other.unreadable})),
+            frozenset(number for number in doubts if self._knows(number) and other._knows(number)),
         )
 
     def of(self, name: str, held: BoardGroup | None = None) -> Doubt | None:
@@ -73,26 +93,49 @@ class Unread:
         return [*self.doubts.values()]
 
     def missing(self) -> list[dict[str, Any]]:
-        """The same, as what keeps a board from being ready (`base.doubt`): there is no moment that its rows are of."""
-        return [{name: of[name] for name in ("reason", "since", "partition")} for of in self.doubts.values()]
+        """Those not read, as what keeps a board from being ready (`base.doubt`): its rows are of no moment."""
+        return [
+            {name: of[name] for name in ("reason", "since", "partition")}
+            for number, of in self.doubts.items()
+            if number not in self.known
+        ]
+
+    def _knows(self, number: int) -> bool:
+        return number in self.known or number not in self.doubts
 
 
 EVERYTHING_IS_READ: Final = Unread()
 
 
-def unread_of(since_ms: Mapping[int, int], partitions: int, leaders: Collection[int]) -> Unread:
-    """The partitions that cannot be read.
+def unread_of(
+    since_ms: Mapping[int, int],
+    partitions: int,
+    leaders: Collection[int],
+    unreadable: Mapping[int, Sequence[UnreadableBatch]] | None = None,
+) -> Unread:
+    """The partitions that cannot be read, and those with a batch that cannot.
 
     Args:
         since_ms: partition → since when (ms) it cannot be, of those that cannot.
         partitions: how many the log has.
         leaders: those that have a leader.
+        unreadable: partition → its batches that cannot be read, of those that have some.
     """
-    doubts = {}
-    for number, since in sorted(since_ms.items()):
-        reason = (_NOT_READ if number in leaders else _NO_LEADER).format(number)
+    doubts, unreadable = {}, unreadable or {}
+    for number in sorted(since_ms.keys() | unreadable.keys()):
+        if number in since_ms:
+            reason, since = (_NOT_READ if number in leaders else _NO_LEADER).format(number), since_ms[number]
+        else:
+            last = unreadable[number][-1]
+            reason, since = _UNREADABLE.format(number, last.first, last.end - 1), unreadable[number][0].met_ms
         doubts[number] = {"reason": reason, "since": since, "as_of": since, "partition": number}
-    return Unread(partitions, doubts, tuple(number for number in doubts if number not in leaders))
+    return Unread(
+        partitions,
+        doubts,
+        without_leader=tuple(number for number in doubts if number in since_ms and number not in leaders),
+        unreadable=tuple(sorted(unreadable)),
+        known=frozenset(unreadable.keys() - since_ms.keys()),
+    )
 
 
 class DoubtedGroups:

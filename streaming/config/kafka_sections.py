@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
-from streaming.config.section import MAX_PORT, Positive, Problem, Section, Text, must_be_file, option, together
+from streaming.config.section import MAX_PORT, MIB, Positive, Problem, Section, Text, must_be_file, option, together
 
 
 def bootstrap_servers_text(value: object) -> object:
@@ -174,4 +174,9 @@ class KafkaSection(Section):
         "Prefix of the client ids seen in the brokers' logs and quotas; no group is joined.",
     )
     request_timeout_ms: Positive = option(30_000, "How long one request to a broker may take.")
+    max_record_bytes: Positive = option(
+        64 * MIB,
+        "Largest value of a record of the log that is read, never below the topic's max.message.bytes. A larger one, "
+        "which a small batch may unpack to, is counted as undecodable.",
+    )
     security: KafkaSecuritySection = KafkaSecuritySection()

@@ -85,10 +85,18 @@ def cluster_id(admin: Any) -> str:  # noqa: ANN401 - kafka-python has no types
 
 def tombstone_retention_ms(admin: Any, topic: str) -> int | None:  # noqa: ANN401 - kafka-python has no types
     """The topic's delete.retention.ms; None without the permission DESCRIBE_CONFIGS, or where brokers do not say."""
+    return _topic_number(admin, topic, "delete.retention.ms")
+
+
+def largest_batch_bytes(admin: Any, topic: str) -> int | None:  # noqa: ANN401 - as above
+    """The topic's max.message.bytes; None as above."""
+    return _topic_number(admin, topic, "max.message.bytes")
+
+
+def _topic_number(admin: Any, topic: str, name: str) -> int | None:  # noqa: ANN401 - as above
     from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
     from kafka.errors import KafkaError
 
-    name = "delete.retention.ms"
     try:
         asked = [ConfigResource(ConfigResourceType.TOPIC, topic, {name: None})]
         reported = admin.describe_configs(asked, config_filter="all").get("topic", {})

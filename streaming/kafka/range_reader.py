@@ -7,10 +7,16 @@ batches nothing is assigned to it, so it is silent.
 
     read committed      up to the last stable offset: offset commits, without the aborted ones, and membership
     read uncommitted    from there to the high watermark: membership alone, which is never transactional
+
+A client that may write to the log may write what is small on the wire, and large or unreadable where it is unpacked:
+
+    what is met                                      becomes
+    a value above the largest that is taken          `serde.value_left_out`: an undecodable record
+    a batch that librdkafka cannot unpack            `SteppedOver`; it reports that one, and then asks for it for ever
 """
 
 import time
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
@@ -27,8 +33,37 @@ _LOOK_SECONDS: Final = 3.0
 LOG_LOST: Final = "the log is not the one that was read"
 """How the error begins when offsets that were read, or are to be read, are gone."""
 
+UNREADABLE: Final = frozenset(
+    {
+        KafkaError._BAD_COMPRESSION,  # noqa: SLF001 - its public name, as those that follow
+        KafkaError._BAD_MSG,  # noqa: SLF001
+        KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001
+    }
+)
+"""What librdkafka says of a batch: it does not unpack, or to more than a client takes; it is not what its checksum
+says; its codec or format is none that is known."""
+
+LARGEST_VALUE_BYTES: Final = 64 * 1024 * 1024
+
+_RECEIVED_BYTES: Final = 100_000_000
+"""librdkafka's own limit to an answer, and to what a batch of zstd unpacks to."""
+_MOST_RECEIVED_BYTES: Final = 2**31 - 1
+_BACKOFF_MS: Final = 20
+"""How long librdkafka waits where a batch was unreadable: there may be a thousand of them."""
+
 Ranges = Mapping[int, tuple[int, int]]
 """Partition → first offset, and the one after the last."""
+
+BatchEnd = Callable[[int, int, int], int | None]
+"""Partition, offset in a batch, leader → the offset after the batch; None where that is not to be had."""
+
+
+class SteppedOver(NamedTuple):
+    """A batch that could not be read: from an offset to one that is not part of it, and librdkafka's word why."""
+
+    first: int
+    end: int
+    reason: str
 
 
 class LogLostError(RuntimeError):
@@ -53,23 +88,44 @@ class RangeReader:
         topic: the coordinator's log.
         committed: whether records of open and aborted transactions are left out.
         timeout_seconds: how long no record may come while some are missing.
+        batch_end: where a batch ends that cannot be read.
+        largest_value_bytes: values above are left out of their records.
     """
 
-    def __init__(self, settings: Mapping[str, Any], topic: str, *, committed: bool, timeout_seconds: float) -> None:
+    def __init__(  # noqa: PLR0913 - what it reads and how, all named
+        self,
+        settings: Mapping[str, Any],
+        topic: str,
+        *,
+        committed: bool,
+        timeout_seconds: float,
+        batch_end: BatchEnd = lambda _partition, _offset, _leader: None,
+        largest_value_bytes: int = LARGEST_VALUE_BYTES,
+    ) -> None:
         self._topic = topic
         self._timeout_seconds = timeout_seconds
+        self._batch_end = batch_end
+        self._largest_value_bytes = largest_value_bytes
         self._last_error: str | None = None
-        self._consumer = plain_consumer(settings, committed=committed, gone="error", on_error=self._note)
+        self._consumer = plain_consumer(
+            {**_checked(largest_value_bytes), **settings}, committed=committed, gone="error", on_error=self._note
+        )
 
-    def read(self, ranges: Ranges, left_out: set[int] | None = None) -> Generator[Columns]:
+    def read(
+        self,
+        ranges: Ranges,
+        left_out: set[int] | None = None,
+        stepped_over: dict[int, list[SteppedOver]] | None = None,
+    ) -> Generator[Columns]:
         """All records of the ranges, some at a time.
 
         Given a set, a partition that cannot be read to its end is put there and left, whatever came of it: one whose
         records are gone, one without a leader, and one of which nothing comes while others could be read.
+        Given a dict, a batch that cannot be read is put there, and what is behind it is read.
 
         Raises:
             LogLostError: records of the ranges are gone.
-            KafkaException: the brokers refuse, or do not answer in time.
+            KafkaException: the brokers refuse, or do not answer in time; a batch cannot be read.
         """
         missing = {partition: end for partition, (start, end) in ranges.items() if start < end}
         if not missing:
@@ -95,7 +151,7 @@ class RangeReader:
                     without = (self._without_leader() & missing.keys()) | self._cut_off(missing)
                     left_out |= without
                     self._done(without, missing)
-                columns = self._taken(found, ends, missing, left_out)
+                columns = self._taken(found, ends, missing, left_out, stepped_over)
                 if len(columns.offsets):
                     yield columns
         finally:
@@ -109,11 +165,15 @@ class RangeReader:
 
     def _without_leader(self) -> set[int]:
         """Partitions that have none, as the brokers say now; none where they do not answer."""
+        return {partition for partition, leader in self._leaders().items() if leader < 0}
+
+    def _leaders(self) -> dict[int, int]:
+        """Partition → its leader, below 0 for none, as the brokers say now; nothing where they do not answer."""
         try:
             topic = self._consumer.list_topics(self._topic, timeout=_LOOK_SECONDS).topics[self._topic]
         except KafkaException:
-            return set()
-        return {of.id for of in topic.partitions.values() if of.leader < 0}
+            return {}
+        return {of.id: of.leader for of in topic.partitions.values()}
 
     def _cut_off(self, missing: Mapping[int, int]) -> set[int]:
         """Partitions that end before what is missing of them, as their leaders say now."""
@@ -136,7 +196,12 @@ class RangeReader:
         return f"no record for {self._timeout_seconds:g} s{cause}"
 
     def _taken(
-        self, found: list[Message], ends: Mapping[int, int], missing: dict[int, int], left_out: set[int] | None
+        self,
+        found: list[Message],
+        ends: Mapping[int, int],
+        missing: dict[int, int],
+        left_out: set[int] | None,
+        stepped_over: dict[int, list[SteppedOver]] | None,
     ) -> Columns:
         """Records of the ranges, by partition up to `ends`; partitions read to their end are no longer missing.
 
@@ -146,7 +211,9 @@ class RangeReader:
         # Compared with None, an error of librdkafka leaves an exception behind.
         if any(error is not None for error in errors):
             for message, error in zip(found, errors, strict=True):
-                if error is not None:
+                if error is not None and error.code() in UNREADABLE and stepped_over is not None:
+                    self._step_over(error, message, missing, left_out, stepped_over)
+                elif error is not None:
                     self._meet(error, message, missing, left_out)
             found = [message for message, error in zip(found, errors, strict=True) if error is None]
         partitions: list[Any] = list(map(Message.partition, found))
@@ -157,13 +224,48 @@ class RangeReader:
             wanted = [offset < ends.get(of, 0) for of, offset in zip(partitions, offsets, strict=True)]
             found, partitions, offsets = (list(compress(of, wanted)) for of in (found, partitions, offsets))
         times_ms = [time_ms for _, time_ms in map(Message.timestamp, found)]
-        return Columns(partitions, offsets, times_ms, list(map(Message.key, found)), list(map(Message.value, found)))
+        values = list(map(Message.value, found))
+        sizes = list(map(len, found))
+        if max(sizes, default=0) > self._largest_value_bytes:
+            # Loaded where it is needed: a process that plans does without the model.
+            from coordinator_model.records.serde import value_left_out
+
+            most = self._largest_value_bytes
+            values = [value_left_out(of, most) if of > most else value for value, of in zip(values, sizes, strict=True)]
+        return Columns(partitions, offsets, times_ms, list(map(Message.key, found)), values)
 
     def _done(self, partitions: Collection[int], missing: dict[int, int]) -> None:
         for partition in partitions:
             del missing[partition]
         if missing and partitions:
             self._consumer.pause([TopicPartition(self._topic, partition) for partition in partitions])
+
+    def _step_over(
+        self,
+        error: KafkaError,
+        message: Any,  # noqa: ANN401 - a Message
+        missing: dict[int, int],
+        left_out: set[int] | None,
+        stepped_over: dict[int, list[SteppedOver]],
+    ) -> None:
+        """Go on behind a batch that cannot be read; the partition is left out where no one says where that is."""
+        partition, offset = message.partition(), message.offset()
+        known = stepped_over.setdefault(partition, [])
+        if partition not in missing or any(of.first <= offset < of.end for of in known):
+            return  # said again before it was gone from
+        leader = self._leaders().get(partition, -1)
+        end = None if leader < 0 else self._batch_end(partition, offset, leader)
+        if end is None:
+            if left_out is None:
+                raise KafkaException(error)
+            left_out.add(partition)
+            self._done([partition], missing)
+            return
+        known.append(SteppedOver(offset, end, error.str()))
+        if end >= missing[partition]:
+            self._done([partition], missing)
+        else:
+            self._consumer.seek(TopicPartition(self._topic, partition, end))
 
     def _meet(
         self,
@@ -185,3 +287,13 @@ class RangeReader:
             self._done(missing.keys() & {message.partition()}, missing)
         elif code not in GROUP_ERRORS:
             raise KafkaException(error)
+
+
+def _checked(largest_value_bytes: int) -> dict[str, Any]:
+    """Settings of a consumer that trusts no batch, and takes one with the largest value.
+
+    Without a look at the checksum a batch that is damaged on disk is taken for what it seems to say: a stream of gzip
+    that ends early has librdkafka unpack it for ever.
+    """
+    received = min(max(_RECEIVED_BYTES, 2 * largest_value_bytes), _MOST_RECEIVED_BYTES)
+    return {"check.crcs": True, "receive.message.max.bytes": received, "fetch.error.backoff.ms": _BACKOFF_MS}

@@ -29,6 +29,8 @@ class OffsetsTopic:
         self._at_start: Identity | None = None
         self.tombstone_retention_ms: int | None = None
         """The topic's delete.retention.ms; None where brokers do not say."""
+        self.largest_batch_bytes: int | None = None
+        """Its max.message.bytes."""
 
     @property
     def identity(self) -> Identity:
@@ -51,6 +53,7 @@ class OffsetsTopic:
                 )
             cluster_id = broker_queries.cluster_id(admin)
             self.tombstone_retention_ms = broker_queries.tombstone_retention_ms(admin, kafka.offsets_topic)
+            self.largest_batch_bytes = broker_queries.largest_batch_bytes(admin, kafka.offsets_topic)
         self._identity = self._at_start = Identity(
             cluster_id=cluster_id,
             offsets_topic=kafka.offsets_topic,

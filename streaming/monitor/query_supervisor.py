@@ -306,6 +306,7 @@ class QuerySupervisor:
             owed=self._board.owed(),
             unread_seconds=state.unread_seconds,
             tombstone_seconds=state.tombstone_retention_ms / 1_000,
+            largest_batch_bytes=self._log.largest_batch_bytes or 0,
         )
         records = coordinator_log(spark, config, keys, known)
         if tasks == 1:

@@ -7,7 +7,7 @@ a stable id: taken twice, they change nothing.
 import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
@@ -24,6 +24,9 @@ from streaming.query.row_socket import opened
 from streaming.query.schemas import OutputRow
 
 _log = get_logger("sink")
+
+_LOGGED: Final = {"undecodable": "undecodable_record", "unreadable": "unreadable_batch"}
+"""Kind of row → what is logged for each, with its payload."""
 
 
 class BatchSink(Protocol):
@@ -83,8 +86,8 @@ class BatchWriter:
     def _handed_on(self, dataset: Any, batch_id: int) -> None:  # noqa: ANN401 - as above
         unpacked = unpacked_output(_packs(dataset))
         for row in unpacked:
-            if row.kind == "undecodable":
-                _log.warning("undecodable_record", partition=row.partition, **json.loads(row.payload))
+            if row.kind in _LOGGED:
+                _log.warning(_LOGGED[row.kind], partition=row.partition, **json.loads(row.payload))
         settled = self._settled(batch_id, unpacked)
         if settled is not unpacked:
             unpacked = [OutputRow(*row) for row in settled]

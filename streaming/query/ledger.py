@@ -1,10 +1,14 @@
 """What the stateful step remembers of its partitions besides their groups: one ledger each, and one of them all."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from coordinator_model.replica import Counters
+
+MOST_REMEMBERED: Final = 20
+"""Of the batches of a partition that could not be read, so many are remembered one by one."""
 
 
 @dataclass(slots=True)
@@ -35,11 +39,33 @@ class PartitionLedger:
     """Up to where it was read when it was cut off: offsets below are of other records than they were."""
     void_limits: list[int] | None = None
     """`Limits` of the partition, live_from and log_end, that are of the log as it was before it was cut off."""
+    unreadable: list[list[int]] = field(default_factory=list)
+    """The last batches that could not be read, as `batch_update.Unreadable` has them: of what they held nothing is
+    known."""
+    unreadable_batches: int = 0
+    """How many there were."""
+    unreadable_before: int = 0
+    """The offset after the last of them: a batch that both readers come by is one."""
 
     def totals(self) -> dict[str, Any]:
         """What is passed on of it (`batch_update.NO_TOTALS`)."""
         owed = {} if self.owed is None else {"owed": self.owed}
-        return {**asdict(self.counters), "last_offset": self.last_offset, **owed}
+        batches = {"unreadable": self.unreadable, "unreadable_batches": self.unreadable_batches}
+        return {
+            **asdict(self.counters),
+            "last_offset": self.last_offset,
+            **owed,
+            **(batches if self.unreadable_batches else {}),
+        }
+
+    def step_over(self, batches: Sequence[tuple[int, int, str]], now_ms: int) -> list[tuple[int, int, str]]:
+        """Remember batches that could not be read; returns those that were not known."""
+        new = [batch for batch in batches if batch[1] > self.unreadable_before]
+        for first, end, _ in new:
+            self.unreadable_batches += 1
+            self.unreadable = [*self.unreadable, [self.unreadable_batches, first, end, now_ms]][-MOST_REMEMBERED:]
+            self.unreadable_before = end
+        return new
 
 
 _BEFORE: Final = {"has_single": True, "is_cut": True, "was_live": True}

@@ -63,18 +63,22 @@ class Note(NamedTuple):
         again: why it is read again from its beginning: what was known of it is to be forgotten.
         gap: the log's end as it was found after a gap, and from where on it is live, None for as before.
         unread: whether it could not be read, and is owed.
+        stepped_over: batches that could not be read, each with its first offset, the one after it, and why.
     """
 
     begins: tuple[int, int]
     again: Mapping[str, Any] | None = None
     gap: tuple[int, int | None] | None = None
     unread: bool = False
+    stepped_over: Sequence[tuple[int, int, str]] = ()
 
     @classmethod
     def of(cls, held: Sequence[Any]) -> "Note":
         """Inverse of what JSON makes of it."""
-        begins, again, gap, unread = held
-        return cls((begins[0], begins[1]), again, None if gap is None else (gap[0], gap[1]), unread)
+        # A former release has not noted the last.
+        begins, again, gap, unread, stepped_over = (*held, ()) if len(held) < len(cls._fields) else held
+        of_batches = tuple((first, end, why) for first, end, why in stepped_over)
+        return cls((begins[0], begins[1]), again, None if gap is None else (gap[0], gap[1]), unread, of_batches)
 
 
 def gap_of(away_seconds: float, end: int) -> tuple[int, int | None]:

@@ -48,6 +48,7 @@ class OutputRow(NamedTuple):
     event           docs/schemas/event.schema.json, as JSON
     shard           totals of an offsets partition, as JSON
     undecodable     where and why a record was passed over, as JSON
+    unreadable      the same of a batch of records
     """
 
     partition: int

@@ -196,6 +196,8 @@ class BundleReplay:
             entries, runs = self._replay(book, part, seeds, notes, former)
             for run in runs:
                 run.book.last_rows_ms, run.book.is_cut = now_ms, run.partition in cut
+                if run.partition in notes:
+                    run.stepped_over = run.book.step_over(notes[run.partition].stepped_over, now_ms)
                 if not run.book.is_cut:
                     run.conclude(part[run.partition][-1].timestamp_ms if part[run.partition] else None)
             yield from self._write(entries, runs)
@@ -233,6 +235,7 @@ class BundleReplay:
             was_live=book.was_live,
             cuts=book.cuts,
             read_before=book.read_before,
+            unreadable_batches=book.unreadable_batches,
             void_limits=[limit.get(partition, 0) for limit in (self.limits.live_from, self.limits.log_end)],
         )
         return Former(entries)
@@ -343,7 +346,7 @@ class BundleReplay:
                 for key in sorted(gone, key=str)
                 if len(key) > 1 and key[0] in shown
             ]
-            rows += [*_undecodable(run.replica)]
+            rows += [*_undecodable(run.replica), *_unreadable(run)]
             new = (
                 run.with_own_id(event)
                 for event in run.events
@@ -397,6 +400,8 @@ class PartitionReplay:
     """What was known of a partition that is read again."""
     before: Former | None = None
     """What was known of what is touched, where records may be missing."""
+    stepped_over: Sequence[tuple[int, int, str]] = ()
+    """Batches that could not be read: first offset, the one after it, and why."""
 
     def with_own_id(self, event: Event) -> Event:
         """The event under an id of its own, where its offset was another record's before the log was cut off."""
@@ -582,3 +587,9 @@ def _undecodable(replica: Replica) -> Iterator[OutputRow]:
         reported = {"offset": position.offset, "record_type": record.record_type, "reason": record.reason}
         yield OutputRow(position.partition, "undecodable", "", _json(reported))
     replica.undecodable.clear()
+
+
+def _unreadable(run: PartitionReplay) -> Iterator[OutputRow]:
+    for first, end, reason in run.stepped_over:
+        reported = {"first_offset": first, "last_offset": end - 1, "reason": reason}
+        yield OutputRow(run.partition, "unreadable", "", _json(reported))

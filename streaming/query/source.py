@@ -21,6 +21,9 @@ A partition that cannot be read stays where it is, and the others go on. Where i
 micro-batch goes without it and says so: the stateful step keeps in mind from where on it is owed (`shard_task.py`), and
 the next start of the query reads it from there.
 
+A batch of the log that cannot be unpacked is stepped over, and said with the records (`kafka/range_reader.py`). What is
+planned leaves that to the task.
+
 A micro-batch has one task, which reads and replays, so that Spark has one stage to run (docs/decisions/0025):
 
     records                  are read
@@ -50,7 +53,7 @@ from streaming.base.child_processes import answered_by_children, may_fork
 from streaming.base.even_shares import even_shares
 from streaming.base.machine_clock import Instant
 from streaming.kafka.log_bounds import AWAY, LogBounds
-from streaming.kafka.range_reader import Columns, LogLostError, RangeReader, Ranges
+from streaming.kafka.range_reader import Columns, LogLostError, RangeReader, Ranges, SteppedOver
 from streaming.query.log_continuity import (
     AGAIN,
     BEGINS,
@@ -70,6 +73,7 @@ from streaming.query.schemas import PACKED
 
 if TYPE_CHECKING:
     from streaming.config.loading import Config
+    from streaming.kafka.batch_bounds import BatchBounds
     from streaming.kafka.leader_epochs import LeaderEpochs
 
 CUT: Final = "cut"
@@ -100,6 +104,9 @@ _readers: dict[tuple[int, str, bool, float], RangeReader] = {}
 """By process, settings, whether committed, and patience in seconds; they outlive a task. A child process makes its own,
 and leaves alone those that it has inherited: a client does not survive a fork."""
 
+_batch_bounds: "dict[tuple[int, str], BatchBounds]" = {}
+"""By process and settings, as above."""
+
 
 class Known(NamedTuple):
     """What a run knows of the log when it starts a query, by partition.
@@ -110,6 +117,7 @@ class Known(NamedTuple):
         owed: the `Note` of what was planned and could not be read.
         unread_seconds: how long the log has not been read.
         tombstone_seconds: how long it keeps tombstones.
+        largest_batch_bytes: its max.message.bytes; 0 where brokers do not say.
     """
 
     built_until: Mapping[int, int] = {}
@@ -117,6 +125,7 @@ class Known(NamedTuple):
     owed: Mapping[int, Sequence[Any]] = {}
     unread_seconds: float = 0.0
     tombstone_seconds: float = 86_400.0
+    largest_batch_bytes: int = 0
 
 
 def coordinator_log(spark: SparkSession, config: "Config", keys: Sequence[int], known: Known) -> DataFrame:
@@ -137,6 +146,7 @@ def coordinator_log(spark: SparkSession, config: "Config", keys: Sequence[int], 
         "timeout_seconds": kafka.request_timeout_ms / 1_000,
         "committed_only": source.isolation == "committed_only",
         "max_records": source.max_offsets_per_trigger,
+        "max_record_bytes": max(kafka.max_record_bytes, known.largest_batch_bytes),
         "processes": source.tasks if may_fork() else 1,
         "keys": list(keys),
         "known": known._asdict(),
@@ -290,19 +300,16 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         A partition that cannot be read is left out whole, and noted, if it `may_leave_out`. `looked` is when it was
         seen what there is; None where that was before this run, whose limits say what may be missing.
         """
-        left_out: set[int] | None = set() if may_leave_out else None
+        lost = Lost(set(), {}) if may_leave_out else Lost()
         known, began = Known(**self._settings["known"]), machine_clock.now()
 
         def notes() -> dict[int, Note]:
             late = late_seconds(looked, began, machine_clock.now())
-            noted = (
-                (of, of.owed() if of.partition in (left_out or ()) else of.read_late(late, known.tombstone_seconds))
-                for of in pieces
-            )
+            noted = ((of, of.noted(lost, late, known.tombstone_seconds)) for of in pieces)
             return {of.partition: note for of, note in noted if note is not None}
 
         batch = packed(
-            chain(self._stable(pieces, patience_seconds, left_out), self._unstable(pieces, patience_seconds, left_out)),
+            chain(self._stable(pieces, patience_seconds, lost), self._unstable(pieces, patience_seconds, lost)),
             self._settings["keys"],
             built_until=self._built_until(pieces),
             cut=[of.partition for of in pieces if of.is_cut],
@@ -310,32 +317,28 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         )
         return [batch.cast(to_arrow_schema(PACKED))] if batch.num_rows else []
 
-    def _stable(self, pieces: list["Piece"], patience_seconds: float, left_out: set[int] | None) -> Iterator[pa.Table]:
+    def _stable(self, pieces: list["Piece"], patience_seconds: float, lost: "Lost") -> Iterator[pa.Table]:
         """Up to the last stable offset: all commits, and membership not yet read."""
         ranges = {of.partition: (of.commits, of.commits_end) for of in pieces if of.commits < of.commits_end}
         begins = {of.partition: of.membership for of in pieces}
         partly_read = any(of.commits < of.membership for of in pieces)
-        for columns in self._read(ranges, patience_seconds, left_out, committed=True):
+        for columns in self._read(ranges, patience_seconds, lost, committed=True):
             table = _table(columns)
             if partly_read:
                 unread = [at >= begins[of] for of, at in zip(columns.partitions, columns.offsets, strict=True)]
                 table = table.filter(pa.array(np.array(unread) | _is_commit(columns.keys)))
             yield table
 
-    def _unstable(
-        self, pieces: list["Piece"], patience_seconds: float, left_out: set[int] | None
-    ) -> Iterator[pa.Table]:
+    def _unstable(self, pieces: list["Piece"], patience_seconds: float, lost: "Lost") -> Iterator[pa.Table]:
         """From the last stable offset to the end: membership alone."""
         held_back = [
-            of for of in pieces if of.unstable_from < of.membership_end and of.partition not in (left_out or ())
+            of for of in pieces if of.unstable_from < of.membership_end and of.partition not in (lost.partitions or ())
         ]
         ranges = {of.partition: (of.unstable_from, of.membership_end) for of in held_back}
-        for columns in self._read(ranges, patience_seconds, left_out, committed=False):
+        for columns in self._read(ranges, patience_seconds, lost, committed=False):
             yield _table(columns).filter(pa.array(~_is_commit(columns.keys)))
 
-    def _read(
-        self, ranges: Ranges, patience_seconds: float, left_out: set[int] | None, *, committed: bool
-    ) -> Iterator[Columns]:
+    def _read(self, ranges: Ranges, patience_seconds: float, lost: "Lost", *, committed: bool) -> Iterator[Columns]:
         """Where there is something to read, with a reader that outlives the task."""
         if not ranges:
             return
@@ -346,8 +349,29 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
                 settings["topic"],
                 committed=committed,
                 timeout_seconds=patience_seconds,
+                batch_end=self._batch_end,
+                largest_value_bytes=settings["max_record_bytes"],
             )
-        yield from _readers[known].read(ranges, left_out)
+        yield from _readers[known].read(ranges, lost.partitions, lost.batches)
+
+    def _batch_end(self, partition: int, offset: int, leader: int) -> int | None:
+        """Where a batch ends; None where its leader does not say."""
+        # As above: it is hardly ever asked for.
+        from streaming.kafka.batch_bounds import BatchBounds
+        from streaming.kafka.client_settings import python_settings, section_of
+
+        known = (os.getpid(), self._text)
+        if known not in _batch_bounds:
+            settings = python_settings(section_of(self._settings["kafka"]), "batches")
+            _batch_bounds[known] = BatchBounds(settings, self._settings["topic"])
+        return _batch_bounds[known].after(partition, offset, leader)
+
+
+class Lost(NamedTuple):
+    """What of some pieces could not be read, as `RangeReader.read` fills it; None where that is to be an error."""
+
+    partitions: set[int] | None = None
+    batches: dict[int, list[SteppedOver]] | None = None
 
 
 class Piece(NamedTuple):
@@ -374,6 +398,15 @@ class Piece(NamedTuple):
     def unstable_from(self) -> int:
         """Where membership begins that is not read with the commits."""
         return max(self.commits_end, self.membership)
+
+    def noted(self, lost: "Lost", late_seconds: float, tombstone_seconds: float) -> Note | None:
+        """What is said of it once it was read as far as it could be; `late_seconds` is as of `read_late`."""
+        if self.partition in (lost.partitions or ()):
+            return self.owed()
+        note, batches = self.read_late(late_seconds, tombstone_seconds), (lost.batches or {}).get(self.partition)
+        if not batches or (note is not None and note.unread):
+            return note
+        return (note or Note((self.commits, self.membership)))._replace(stepped_over=tuple(map(tuple, batches)))
 
     def owed(self) -> Note:
         """What is said of it where it could not be read."""
