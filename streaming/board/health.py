@@ -73,6 +73,7 @@ class Health:
         """Be ready only when the log has been read to its end again."""
         with self._lock:
             self._positions = Positions({}, {})
+            self.agreed = {}
             self._readiness = Readiness(loaded=True)
             self._since_ms = now_ms()
 

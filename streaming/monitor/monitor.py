@@ -25,11 +25,14 @@ from streaming.checkpoint.standby import await_turn
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
 from streaming.history.queries import History
+from streaming.kafka import client_settings
 from streaming.monitor import parts, state_formats
+from streaming.monitor.coordinator_check import CoordinatorCheck
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.query_supervisor import QuerySupervisor
 from streaming.monitor.state_formats import END_OFFSETS_FILE, EVENTS_FILE
 from streaming.otlp.connection import refuse_without_library
+from streaming.polling.client import KafkaGroupsClient
 from streaming.query.foreach_batch import BatchSink
 from streaming.spark import java, jvm_lifecycle, session
 from streaming.watchers.assembly import watchers
@@ -149,6 +152,12 @@ class Monitor:
             ):
                 stack.callback(watcher.stop)
                 watcher.start()
+            settings = client_settings.python_settings(self._config.kafka, "check")
+            check = CoordinatorCheck(
+                self.board, lambda: KafkaGroupsClient(settings), self._directory, lambda: self._query.query_id
+            )
+            stack.callback(check.stop)
+            check.start()
             self._stack = stack.pop_all()
         return self
 

@@ -13,6 +13,7 @@ from streaming.board import event_window_file
 from streaming.checkpoint import resume_file
 from streaming.checkpoint.identity import REBUILD
 from streaming.end_offsets.store import FILE_FORMAT
+from streaming.monitor import coordinator_check
 from streaming.sinks import queue_files
 from streaming.sinks.outputs import SPOOL
 
@@ -36,6 +37,11 @@ _KINDS: Final = (
     _Kind(resume_file.RESUME_FILE, resume_file.FORMAT, REBUILD),
     _Kind(END_OFFSETS_FILE, FILE_FORMAT, "the file moved away, and lag in seconds begins with new samples"),
     _Kind(EVENTS_FILE, event_window_file.FORMAT, "the file moved away, and the list of latest events begins empty"),
+    _Kind(
+        coordinator_check.AGREED_FILE,
+        coordinator_check.FORMAT,
+        "the file moved away, and coordinators are asked again about what could not be read",
+    ),
     _Kind(f"{SPOOL}/[0-9]*.ndjson", queue_files.FORMAT, "the files moved away, and what they hold is not passed on"),
 )
 

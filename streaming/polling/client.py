@@ -95,19 +95,19 @@ class KafkaGroupsClient:
         """With settings of `KafkaAdminClient`."""
         self._admin = LazyAdmin(settings)
 
-    def ask(self, shown: Mapping[str, str]) -> Round:
-        """See `GroupsClient`."""
+    def ask(self, shown: Mapping[str, str], wanted: Callable[[str], bool] = lambda _: True) -> Round:
+        """See `GroupsClient`; of the groups that are listed the `wanted` alone."""
         with self._admin.asking():
-            return self._round(shown)
+            return self._round(shown, wanted)
 
-    def _round(self, shown: Mapping[str, str]) -> Round:
+    def _round(self, shown: Mapping[str, str], wanted: Callable[[str], bool]) -> Round:
         cluster = self._admin.ask(lambda client: client.describe_cluster())
         operations = cluster.get("authorized_operations")
         found, failure, errors = _Found(), None, []
         for broker in cluster["brokers"]:
             try:
                 with self._admin.asking():
-                    self._ask_broker(broker["broker_id"], found)
+                    self._ask_broker(broker["broker_id"], found, wanted)
             except KafkaError as error:
                 errors.append(error)
                 failure = failure or f"broker {broker['broker_id']}: {first_line(error)}"
@@ -130,9 +130,11 @@ class KafkaGroupsClient:
         """See `GroupsClient`."""
         self._admin.close()
 
-    def _ask_broker(self, broker: int, found: _Found) -> None:
+    def _ask_broker(self, broker: int, found: _Found, wanted: Callable[[str], bool]) -> None:
         by_type: dict[str, list[str]] = {}
         for group in self._admin.ask(lambda client: client.list_groups([broker])):
+            if not wanted(group["group_id"]):
+                continue
             # Brokers before 3.8 do not say the type: there is but one. A group of two brokers is being handed over.
             by_type.setdefault((group.get("group_type") or CLASSIC).lower(), []).append(group["group_id"])
         found.listed.update(name for names in by_type.values() for name in names)

@@ -81,6 +81,7 @@ def monitor_value(cluster: str, board: Board, now_ms: int, *, ready: bool) -> by
             "shards": {str(partition): totals for partition, totals in board.shown.shards.items()},
             "unread": {str(partition): since_ms for partition, since_ms in board.health.unread.items()},
             "offsets_partitions": board.health.offsets_partitions,
+            "agreed": {str(partition): number for partition, number in board.health.agreed.items()},
             **({} if polls is None else {"source": polls.as_json()}),
         }
     )

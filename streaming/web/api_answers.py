@@ -156,7 +156,7 @@ class Api:
             "missing": standing.missing,
             "doubt": standing.doubt,
             **({} if polls is not None else {"without_leader": [*standing.unread.without_leader]}),
-            **({} if polls is not None else {"unreadable": [*standing.unread.unreadable]}),
+            **({"unreadable": [*standing.unread.unreadable]} if standing.unread.unreadable else {}),
             **({"sinks": sinks} if sinks else {}),
             **({} if polls is None else {"source": polls.as_json()}),
         }

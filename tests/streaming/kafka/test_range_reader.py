@@ -12,7 +12,8 @@ from confluent_kafka import KafkaException, Producer
 from coordinator_model.records.serde import UndecodableRecord, decode_record
 from streaming.kafka.batch_bounds import end_of_batch
 from streaming.kafka.range_reader import Columns, RangeReader, SteppedOver
-from tests import builders, hostile_batches
+from lab import builders
+from tests import hostile_batches
 from tests.hostile_batches import Pair, batch
 
 TOPIC: Final = "log"
