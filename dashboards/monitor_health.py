@@ -113,7 +113,10 @@ _INPUT: Final = (
     timeseries_panel(
         CLUSTERS,
         "Partitions without a leader",
-        [Query(signal="without_leader", legend="{{cluster}}")],
+        [
+            Query(signal="without_leader", legend="{{cluster}}"),
+            Query(signal="unreadable", legend="{{cluster}}, with a batch that cannot be read"),
+        ],
         span=8,
         limit=at.NONE,
         colour="red",
@@ -147,6 +150,7 @@ _INPUT: Final = (
             Query(signal="unknown_records", legend="of unknown type"),
             Query(signal="undecodable_records", legend="damaged"),
             Query(signal="newer_value_versions", legend="of a newer value version"),
+            Query(signal="unreadable_batches", legend="batches that cannot be read"),
         ],
         height=7,
     ),

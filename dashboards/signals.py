@@ -667,6 +667,21 @@ _MONITOR: Final = (
         _C,
     ),
     _signal(
+        "unreadable",
+        "max by (cluster) (group_monitor_offsets_partitions_unreadable{CLUSTER})",
+        COUNT,
+        "Partitions of __consumer_offsets with a batch that cannot be read: their groups are in doubt, and gates cannot "
+        "tell, until their coordinator confirms what is shown.",
+        _C,
+    ),
+    _signal(
+        "unreadable_batches",
+        "max by (cluster, partition) (group_monitor_unreadable_batches_total{CLUSTER})",
+        COUNT,
+        "Batches of a partition of __consumer_offsets that could not be read, since the log's beginning.",
+        ("cluster", "partition"),
+    ),
+    _signal(
         "rebuilds",
         "max by (cluster) (increase(group_monitor_rebuilds_total{CLUSTER}[WINDOW]))",
         COUNT,

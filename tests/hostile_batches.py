@@ -4,10 +4,10 @@ A producer sends none of these. Brokers look into what is compressed, so what a 
 any size that a small batch unpacks to.
 """
 
-import gzip
 import socket
 import struct
 import time
+import zlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +20,9 @@ _VERSION: Final = 7
 """The first whose batches may be of zstd."""
 _BLOCK: Final = 128 * 1024
 """Most that a block of zstd unpacks to."""
+_CHUNK: Final = 16 * 1024 * 1024
+_GZIP_BITS: Final = 31
+"""The largest window, with gzip's header."""
 
 Pair = tuple[bytes, bytes]
 
@@ -32,7 +35,10 @@ def batch(records: Sequence[Pair], *, codec: int = 0, packed: bytes | None = Non
 
 def gzip_bomb(key: bytes, size: int) -> bytes:
     """A batch of one record whose value is so many zeros."""
-    return _batch(1, GZIP, gzip.compress(_record(0, key, _sized(bytes(size)))))
+    packer = zlib.compressobj(9, wbits=_GZIP_BITS)
+    packed = [packer.compress(_record(0, key, _varint(size), more=size)[:-1])]
+    packed += [packer.compress(bytes(min(_CHUNK, size + 1 - at))) for at in range(0, size + 1, _CHUNK)]
+    return _batch(1, GZIP, b"".join([*packed, packer.flush()]))
 
 
 def zstd_bomb(key: bytes, size: int) -> bytes:

@@ -265,6 +265,15 @@ _MONITOR: Final = (
         "group_monitor_offsets_partitions_without_leader",
         "Offsets partitions that have no leader and are not read, so that of their groups nothing is known",
     ),
+    _gauge(
+        "group_monitor_offsets_partitions_unreadable",
+        "Offsets partitions with a batch that cannot be read, whose coordinator has not said since what its groups are",
+    ),
+    _counter(
+        "group_monitor_unreadable_batches_total",
+        "Batches of an offsets partition that could not be read and were stepped over",
+        "partition",
+    ),
     _histogram(
         "group_monitor_record_to_metric_seconds", "From a record's timestamp to its being visible here, once caught up"
     ),
@@ -338,6 +347,7 @@ LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS)} | {
     "group_monitor_coordinator_moves_total",
     "group_monitor_groups_in_two_partitions",
     "group_monitor_newer_value_versions_total",
+    "group_monitor_offsets_partitions_unreadable",
     "group_monitor_offsets_partitions_without_leader",
     "group_monitor_open_transaction_records",
     "group_monitor_open_transaction_seconds",
@@ -346,6 +356,7 @@ LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS)} | {
     "group_monitor_replica_lag_records",
     "group_monitor_undecodable_records_total",
     "group_monitor_unknown_records_total",
+    "group_monitor_unreadable_batches_total",
     "kafka_cluster_leftover_records",
     "kafka_group_conversions_total",
     "kafka_group_leftover_records",

@@ -167,6 +167,16 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_offsets_partitions_without_leader": lambda moment: (
         [("", len(moment.standing.unread.without_leader))] if moment.polls is None else []
     ),
+    "group_monitor_offsets_partitions_unreadable": lambda moment: (
+        [("", len(moment.standing.unread.unreadable))] if moment.polls is None else []
+    ),
+    "group_monitor_unreadable_batches_total": lambda moment: _by_partition(
+        {
+            partition: totals["unreadable_batches"]
+            for partition, totals in moment.shown.shards.items()
+            if "unreadable_batches" in totals
+        }
+    ),
     "group_monitor_unknown_records_total": _by_record_type("unknown_records"),
     "group_monitor_undecodable_records_total": _by_record_type("undecodable_records"),
     "group_monitor_newer_value_versions_total": _by_record_type("newer_value_versions"),

@@ -21,11 +21,12 @@ from confluent_kafka import KafkaError, KafkaException
 
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
+from streaming.kafka.batch_bounds import BatchBounds
 from streaming.kafka.broker_queries import broker_release, describe_topics
-from streaming.kafka.client_settings import admin_client, confluent_settings
+from streaming.kafka.client_settings import admin_client, confluent_settings, python_settings
 from streaming.kafka.log_bounds import AWAY, LOOK_AGAIN_SECONDS, Bounds, LogBounds
 from streaming.kafka.plain_consumer import QUIET
-from streaming.kafka.range_reader import Columns, LogLostError, RangeReader, Ranges
+from streaming.kafka.range_reader import Columns, LogLostError, RangeReader, Ranges, SteppedOver
 from streaming.recording.file_format import Header, RecordedRecord, RecordedTopic
 
 OFFSET_COMMIT_TYPES: Final = (b"\x00\x00", b"\x00\x01")
@@ -48,6 +49,8 @@ _LOOK_EVERY_SECONDS: Final = 0.25
 """How often it is looked, while following, whether there is more."""
 _PATIENCE_SECONDS: Final = 30.0
 """How long no record may come while some are missing, and a partition may have no leader."""
+_LARGEST_VALUE_BYTES: Final = 47 * 1024 * 1024
+"""In base64, with its key, it fits into the longest line of a recording."""
 
 
 class LogRecorder:
@@ -66,6 +69,7 @@ class LogRecorder:
         open_transactions: partition to number of offsets behind its last stable offset then, where there are any;
             commits among them are not delivered.
         unread: partition to why it was not read to that end.
+        stepped_over: partition to its batches that could not be read.
 
     Raises:
         CannotTellError: no broker answers, or the log may not be read.
@@ -86,6 +90,8 @@ class LogRecorder:
         self._settings = {**QUIET, **confluent_settings(kafka, "record")}
         self._log_bounds = LogBounds(self._settings, self._topic, kafka.request_timeout_ms / 1_000)
         self._readers: dict[bool, RangeReader] = {}
+        self._batches = BatchBounds(python_settings(kafka, "batches"), self._topic)
+        self.stepped_over: dict[int, list[SteppedOver]] = {}
         self._reading: Generator[Columns] | None = None
         self._may_leave = follow or not whole
         self._left_out: set[int] = set()
@@ -145,6 +151,7 @@ class LogRecorder:
             self._reading.close()
         while self._readers:
             self._readers.popitem()[1].close()
+        self._batches.close()
 
     def _ends(self, partitions: Collection[int], patience_seconds: float) -> Bounds:
         """Where the log ends; partitions that have no leader may get one so long."""
@@ -204,9 +211,15 @@ class LogRecorder:
         if committed not in self._readers:
             settings = {**self._settings, **_FETCH}
             self._readers[committed] = RangeReader(
-                settings, self._topic, committed=committed, timeout_seconds=_PATIENCE_SECONDS
+                settings,
+                self._topic,
+                committed=committed,
+                timeout_seconds=_PATIENCE_SECONDS,
+                batch_end=self._batches.after,
+                largest_value_bytes=_LARGEST_VALUE_BYTES,
             )
-        self._reading = self._readers[committed].read(ranges, self._left_out if self._may_leave else None)
+        left_out = self._left_out if self._may_leave else None
+        self._reading = self._readers[committed].read(ranges, left_out, self.stepped_over)
         yield from self._reading
         self.unread.update(dict.fromkeys(self._left_out, "no records"))
 

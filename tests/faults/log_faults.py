@@ -1,15 +1,18 @@
 """Faults of the log itself: the cleaner goes through it, its clocks jump, a later release writes it."""
 
+import json
 import time
-from typing import Final
+from typing import Any, Final
 
 from coordinator_model.state.events import INFO
 from lab import builders
 from lab.coordinator_events import consumer_join, consumer_moves
 from lab.monitor_process import until
+from tests import hostile_batches
+from tests.faults.answers import too_good
 from tests.faults.compaction import clean_away, write_on_until
 from tests.faults.coordinator_log import Events, Write, hash_of
-from tests.faults.processes_of import stopped
+from tests.faults.processes_of import jvm, peak_mib, stopped, workers
 from tests.faults.reported import WITH_GAPS
 from tests.faults.trial import Trial
 
@@ -186,6 +189,67 @@ def later_version(number: int) -> Events:
     """A commit in an unknown value version: the group is known, what it committed is not."""
     key, _ = builders.offset_commit(f"later-{number}", "t", 0, 1)
     return [Write(hash_of(f"later-{number}"), _now_ms(), key, (99).to_bytes(2) + b"\x01\x02\x03")]
+
+
+BOMBED, UNREADABLE = 0, 1
+"""Partitions of which a value is too large, and a batch cannot be read."""
+MOST_WORKER_MIB: Final = 1_300
+"""Of a worker that reads a batch of 400 MB: that, its copy, and what it has besides."""
+MOST_JVM_MIB: Final = 2_500
+
+
+def unreadable_batches(trial: Trial) -> None:
+    """Batches of 400 KB with a value of 400 MB, and of 4 KB beyond librdkafka's limit, records arriving; restarts."""
+    key, _ = builders.group_metadata("bombed", generation=1, members=[])
+    zeros = hostile_batches.gzip_bomb(key, 400_000_000)
+    beyond = hostile_batches.zstd_bomb(key, 120_000_000)
+    for number in range(1, trial.rounds + 1):
+        servers, topic = trial.log.bootstrap_servers, trial.log.topic
+        with trial.writing(0.4 / trial.rounds):
+            hostile_batches.write(servers, topic, BOMBED, zeros)
+            first = hostile_batches.write(servers, topic, UNREADABLE, beyond)
+            begun = time.monotonic()
+            until(lambda: UNREADABLE in _ready(trial).get("unreadable", ()), 120, lambda: f"/ready: {_ready(trial)}")
+            trial.worst("longest time until /ready names the partition, s", time.monotonic() - begun)
+            trial.disturbed.await_reported()
+        trial.worst("largest worker, MiB", max(map(peak_mib, workers(trial.monitor)), default=0.0))
+        trial.worst("largest JVM, MiB", peak_mib(jvm(trial.monitor)))
+        _expect_doubt(trial, number)
+        with trial.writing(0.2 / trial.rounds):
+            trial.disturbed.await_reported()
+        said = [line for line in trial.monitor.error_lines() if "event=unreadable_batch" in line]
+        assert any(f"first_offset={first} last_offset={first}" in line for line in said), said
+        assert len(said) <= number, said
+        trial.monitor.kill()
+        trial.restart()
+        _expect_doubt(trial, number)
+        with trial.writing(0.2 / trial.rounds):
+            trial.disturbed.await_reported()
+        trial.times += 1
+    assert trial.figures["largest worker, MiB"] < MOST_WORKER_MIB, trial.figures
+    assert trial.figures["largest JVM, MiB"] < MOST_JVM_MIB, trial.figures
+
+
+def _ready(trial: Trial) -> dict[str, Any]:
+    status, body = trial.monitor.get("/ready")
+    assert 200 == status, body
+    found: dict[str, Any] = json.loads(body)
+    return found
+
+
+def _expect_doubt(trial: Trial, batches: int) -> None:
+    """Of the one partition, whatever its groups have committed since; the value was one record like others."""
+    assert [UNREADABLE] == _ready(trial)["unreadable"]
+    groups = json.loads(trial.monitor.get("/api/v1/groups")[1])["groups"]
+    doubted = {of["group"] for of in groups if "doubt" in of}
+    assert doubted
+    assert {UNREADABLE} == {of["doubt"]["partition"] for of in groups if "doubt" in of}
+    for name in doubted:
+        assert [] == too_good(trial.monitor, name)
+    samples = trial.monitor.samples()
+    assert batches == sum(samples["group_monitor_unreadable_batches_total"].values()), samples
+    assert [1] == [*samples["group_monitor_offsets_partitions_unreadable"].values()]
+    assert batches <= sum(samples["group_monitor_undecodable_records_total"].values())
 
 
 def clocks_jump(trial: Trial) -> None:

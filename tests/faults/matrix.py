@@ -45,6 +45,7 @@ from tests.faults.log_faults import (
     later_release,
     stopped_beyond_retention,
     topic_grown,
+    unreadable_batches,
 )
 from tests.faults.processes_of import jvm, kill_executor, kill_workers
 from tests.faults.reported import FROM_FORMER
@@ -325,6 +326,7 @@ FAULTS: Final[dict[str, Fault]] = {
         stopped_beyond_retention,
         clocks_jump,
         later_release,
+        unreadable_batches,
         sink_brokers_away,
         history_disk_away,
     )

@@ -27,6 +27,14 @@ def workers(monitor: MonitorProcess) -> list[int]:
     return found
 
 
+def peak_mib(pid: int) -> float:
+    """The most memory that a process has had; 0 for one that has ended."""
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1_024
+    return 0.0
+
+
 def kill_workers(monitor: MonitorProcess) -> int:
     """Kill all of them at once, and wait until others do their work; returns how many."""
     until(lambda: bool(workers(monitor)), 60, "no worker is there to be killed")
