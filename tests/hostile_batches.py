@@ -27,7 +27,9 @@ _GZIP_BITS: Final = 31
 Pair = tuple[bytes, bytes]
 
 
-def batch(records: Sequence[Pair], *, codec: int = 0, packed: bytes | None = None, checksum: int | None = None) -> bytes:
+def batch(
+    records: Sequence[Pair], *, codec: int = 0, packed: bytes | None = None, checksum: int | None = None
+) -> bytes:
     """A batch of these keys and values; `packed` and `checksum` stand in the place of what they would be."""
     payload = b"".join(_record(number, key, _sized(value)) for number, (key, value) in enumerate(records))
     return _batch(len(records), codec, payload if packed is None else packed, checksum)

@@ -48,6 +48,9 @@ then superseded commits are dropped."""
 ROWS_A_CELL: Final = 25_000
 """A bundle's rows that are more leave in several cells: of what is large the JVM makes copies, in one thread."""
 
+COMPRESSED_FROM_BYTES: Final = 16 * 1024 * 1024
+"""What a client has packed a thousand to one, to write it at all, does not get to the JVM as large as it is."""
+
 
 class LogRow(NamedTuple):
     """A record with its place.
@@ -111,7 +114,8 @@ def _cells(rows: pa.Table, notes: Mapping[int, Note]) -> list[bytes]:
     starts = range(0, rows.num_rows or bool(notes), ROWS_A_CELL)
     if notes:
         rows = rows.replace_schema_metadata({_NOTES: json.dumps(list(notes.items()))})
-    return [dumped(rows.slice(start, ROWS_A_CELL), compressed=len(starts) > 1) for start in starts]
+    is_large = len(starts) > 1 or rows.nbytes > COMPRESSED_FROM_BYTES
+    return [dumped(rows.slice(start, ROWS_A_CELL), compressed=is_large) for start in starts]
 
 
 def unpacked_table(blobs: Iterable[bytes]) -> pa.Table:

@@ -63,6 +63,7 @@ UNANSWERED: Final[dict[str, str]] = {
     "Monitor health: Records not understood A": UNDERSTOOD,
     "Monitor health: Records not understood B": UNDERSTOOD,
     "Monitor health: Records not understood C": UNDERSTOOD,
+    "Monitor health: Records not understood D": UNDERSTOOD,
     "Monitor health: Silence of the monitor A": NOT_SERVED,
     "Rules: KafkaGroupMonitorAway source_age": NOT_SERVED,
     "Rules: KafkaGroupUnknownRecords new_unknown_records": UNDERSTOOD,

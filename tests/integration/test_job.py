@@ -54,6 +54,7 @@ NOT_FED: Final = {
     "kafka_group_involved_members": "nothing here is wrong between members",
     "kafka_group_unknown_lag_partitions": "every partition here has a leader that answers",
     "kafka_consumergroup_group_stable_lag": "no transaction is open here: both ends are one",
+    "group_monitor_unreadable_batches_total": "every batch here can be read",
     "group_monitor_newer_value_versions_total": "this broker writes no version that is not known",
     **dict.fromkeys(
         (

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from coordinator_model.records.serde import UndecodableRecord, decode_record
+from lab import builders
 from streaming.kafka.batch_bounds import end_of_batch
 from streaming.kafka.range_reader import Columns, RangeReader, SteppedOver
-from lab import builders
 from tests import hostile_batches
 from tests.hostile_batches import Pair, batch
 

@@ -3,6 +3,7 @@
 What is added to a scene moves the values of that scene alone: figures of the whole cluster have one of their own.
 """
 
+import json
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -411,6 +412,7 @@ READY: Final = Scene(
     [
         ("group_monitor_ready", {}, 1),
         ("group_monitor_offsets_partitions_without_leader", {}, 0),
+        ("group_monitor_offsets_partitions_unreadable", {}, 0),
         ("group_monitor_open_transaction_seconds", {"partition": "7"}, 2),
         ("group_monitor_open_transaction_records", {"partition": "7"}, 50),
         ("group_monitor_coordinator_moves_total", {"partition": "7"}, 2),
@@ -453,6 +455,8 @@ def hardly_read() -> Board:
     board.health.offsets_partitions = 8
     copy = Shard(6).write(builders.offset_commit("idle", "orders", 0, 1, timestamp=THEN_MS - 1), timestamp_ms=THEN_MS)
     board.settled(1, copy)
+    totals = board.shown.shards[7] | {"unreadable": [[2, 5, 9, THEN_MS]], "unreadable_batches": 2}
+    board.apply(2, [(7, "shard", "", json.dumps(totals), "")], NOW_MS)
     return board
 
 
@@ -463,6 +467,8 @@ HARDLY_READ: Final = Scene(
         ("group_monitor_unknown_records_total", {"record_type": "99"}, 1),
         ("group_monitor_undecodable_records_total", {"record_type": "3"}, 1),
         ("group_monitor_newer_value_versions_total", {"record_type": "3"}, 1),
+        ("group_monitor_offsets_partitions_unreadable", {}, 1),
+        ("group_monitor_unreadable_batches_total", {"partition": "7"}, 2),
         ("kafka_cluster_gate_reasons", {"gate": "downgrade", "effect": "stop", "code": "unknown_records"}, 1),
         ("kafka_cluster_gate", {"gate": "downgrade", "verdict": "closed"}, 1),
     ],

@@ -51,9 +51,7 @@ class Checked:
         board.apply(9, met(1), NOW_MS)
         self.board: Board = caught_up(board)
         self.coordinators = Coordinators()
-        self.check = CoordinatorCheck(
-            board, self.coordinators.connect, directory, lambda: query, settle_seconds=0
-        )
+        self.check = CoordinatorCheck(board, self.coordinators.connect, directory, lambda: query, settle_seconds=0)
 
     @property
     def doubted(self) -> bool:

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from lab.builders import offset_commit
 from streaming.kafka.range_reader import SteppedOver
 from streaming.query.log_continuity import Note
 from streaming.query.source import Lost, Piece
-from lab.builders import offset_commit
 from tests.histories import PARTITION, at, history
 from tests.streaming.shard import Shard
 
@@ -20,7 +20,9 @@ def over(*batches: tuple[int, int]) -> Note:
     return Note((0, 0), stepped_over=tuple((first, end, WHY) for first, end in batches))
 
 
-def said(shard: Shard, note: Note | None = None, *, commit: int | None = None) -> tuple[list[object], dict[str, object]]:
+def said(
+    shard: Shard, note: Note | None = None, *, commit: int | None = None
+) -> tuple[list[object], dict[str, object]]:
     """(what is logged of batches, totals) of a micro-batch."""
     log = history(*([at(1_000, offset_commit("g", "t", 0, commit))] if commit is not None else []))
     rows = shard.batch(log, note=note)
