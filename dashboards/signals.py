@@ -670,8 +670,8 @@ _MONITOR: Final = (
         "unreadable",
         "max by (cluster) (group_monitor_offsets_partitions_unreadable{CLUSTER})",
         COUNT,
-        "Partitions of __consumer_offsets with a batch that cannot be read: their groups are in doubt, and gates cannot "
-        "tell, until their coordinator confirms what is shown.",
+        "Partitions of __consumer_offsets with a batch that cannot be read: their groups are in doubt, and gates "
+        "cannot tell, until their coordinator confirms what is shown.",
         _C,
     ),
     _signal(

@@ -69,7 +69,7 @@ class BatchUpdate:
                 case "shard":
                     self._shards[partition] = {**NO_TOTALS, **json.loads(payload)}
                 case _:
-                    pass  # "undecodable" and "unreadable" are the log's; a kind of a later release is not for this board
+                    pass  # "undecodable" and "unreadable" are the log's; a later release's kind is not for this board
         self._read()
 
     def _read(self) -> None:

@@ -4,9 +4,9 @@ The others are read and shown, so a doubt is not the whole board's but that of a
 partition that it was read from and in the one that its name hashes to; of a name that is not known the latter is all
 there is to say. A partition that has a leader again stays in doubt until what was written meanwhile is read.
 
-A partition is read on behind a batch that cannot be read, and what that batch held is not known: it stays in doubt until
-the coordinator itself says that its groups are as they are shown (`monitor/coordinator_check.py`), or the log is read
-from its beginning without meeting the batch. What its groups do later proves nothing.
+A partition is read on behind a batch that cannot be read, and what that batch held is not known: it stays in doubt
+until the coordinator itself says that its groups are as they are shown (`monitor/coordinator_check.py`), or the log is
+read from its beginning without meeting the batch. What its groups do later proves nothing.
 """
 
 import threading
@@ -66,7 +66,7 @@ class Unread:
             {number: doubts[number] for number in sorted(doubts)},
             tuple(sorted({*self.without_leader, *other.without_leader})),
             tuple(sorted({*self.unreadable, *other.unreadable})),
-            frozenset(number for number in doubts if self._knows(number) and other._knows(number)),
+            frozenset(number for number in doubts if self.knows(number) and other.knows(number)),
         )
 
     def of(self, name: str, held: BoardGroup | None = None) -> Doubt | None:
@@ -100,7 +100,8 @@ class Unread:
             if number not in self.known
         ]
 
-    def _knows(self, number: int) -> bool:
+    def knows(self, number: int) -> bool:
+        """Whether a partition is read to its end."""
         return number in self.known or number not in self.doubts
 
 

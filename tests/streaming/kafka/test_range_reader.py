@@ -25,10 +25,10 @@ _LARGEST: Final = 4_096
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[tuple[str, Producer]]:
+def broker() -> tuple[str, Producer]:
     client = Producer({"test.mock.num.brokers": 1, "log_level": 0})
     (found,) = client.list_topics(timeout=10).brokers.values()
-    yield f"{found.host}:{found.port}", client
+    return f"{found.host}:{found.port}", client
 
 
 class Log:

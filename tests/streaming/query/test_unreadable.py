@@ -4,12 +4,14 @@ import json
 
 import pytest
 
+from lab import builders
 from lab.builders import offset_commit
-from streaming.kafka.range_reader import SteppedOver
+from streaming.kafka.range_reader import LARGEST_VALUE_BYTES, SteppedOver
 from streaming.query.log_continuity import Note
+from streaming.query.row_codec import packed, unpacked
 from streaming.query.source import Lost, Piece
 from tests.histories import PARTITION, at, history
-from tests.streaming.shard import Shard
+from tests.streaming.shard import Shard, log_rows
 
 PIECE = Piece(7, 2, 12, 3, 12)
 WHY = "does not unpack"
@@ -22,7 +24,7 @@ def over(*batches: tuple[int, int]) -> Note:
 
 def said(
     shard: Shard, note: Note | None = None, *, commit: int | None = None
-) -> tuple[list[object], dict[str, object]]:
+) -> tuple[list[dict[str, object]], dict[str, object]]:
     """(what is logged of batches, totals) of a micro-batch."""
     log = history(*([at(1_000, offset_commit("g", "t", 0, commit))] if commit is not None else []))
     rows = shard.batch(log, note=note)
@@ -60,7 +62,7 @@ def test_each_is_said_once_and_counted() -> None:
     assert 1 == totals["unreadable_batches"]
 
     logged, totals = said(shard, over((0, 3), (5, 6)))
-    assert [(5, 5)] == [(of["first_offset"], of["last_offset"]) for of in logged]  # type: ignore[index]  # an object
+    assert [(5, 5)] == [(of["first_offset"], of["last_offset"]) for of in logged]
     assert 2 == totals["unreadable_batches"]
 
 
@@ -74,6 +76,36 @@ def test_they_stay_known() -> None:
     ledger = shard.book()
     assert (50, 50, 20) == (totals["unreadable_batches"], ledger.unreadable_batches, len(ledger.unreadable))
     assert [50, 49, 50] == ledger.unreadable[-1][:3]
+
+
+def test_what_unpacks_to_much_is_small_where_java_has_it() -> None:
+    """Many values just below the largest are hundreds of megabytes in one micro-batch; what is usual stays as it is."""
+    key = b"\x00\x02\x00\x01g"
+
+    def cell(*values: bytes) -> bytes:
+        rows = log_rows([(PARTITION, number, 0, key, value) for number, value in enumerate(values)])
+        (packed_rows,) = packed([rows], [1])["rows"].to_pylist()
+        return bytes(packed_rows)
+
+    many = [bytes(12_000_000)] * 4
+    assert len(cell(*many)) < 1_000_000
+    assert many == [row.value for row in unpacked([cell(*many)])]
+    assert len(cell(bytes(1_000_000))) > 1_000_000
+
+
+def test_the_largest_group_there_can_be_is_followed() -> None:
+    """5,000 members, each with 4 KB of a custom assignor's own: a third of the largest value that is read."""
+    members = [
+        builders.member(f"consumer-{number:040}", {"t": [number]}, user_data=bytes(4_096)) for number in range(5_000)
+    ]
+    key, value = builders.group_metadata("large", generation=1, members=members)
+    assert value is not None
+    assert LARGEST_VALUE_BYTES / 3.5 < len(value) < LARGEST_VALUE_BYTES / 2.5
+    shard = Shard()
+
+    shard.batch(history(at(1_000, (key, value))))
+
+    assert 5_000 == len(shard.groups()["large"].membership.classic.members)  # type: ignore[union-attr]  # it is classic
 
 
 def test_what_is_read_again_meets_them_anew() -> None:

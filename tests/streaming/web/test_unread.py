@@ -13,6 +13,7 @@ from streaming.web.routes import Pages
 from tests.brokers_by_release import ALLOWING
 from tests.streaming.asgi_client import AsgiClient
 from tests.streaming.board.test_unread import PARTITIONS, READ, SINCE_MS, UNREAD, a_name, some_board
+from tests.streaming.board.test_unreadable import met
 from tests.streaming.boards import CLUSTER, NOW_MS, caught_up, described, rendered
 
 DOUBT = {
@@ -40,6 +41,22 @@ def client_of(board: Board, credentials: Credentials | None = None) -> AsgiClien
 @pytest.fixture
 def client() -> AsgiClient:
     return client_of(board_without_leader())
+
+
+def test_ready_names_one_with_a_batch_that_cannot_be_read() -> None:
+    """Always with 200: the log is read. Its group has the doubt, a name that is not known is no longer denied."""
+    board, _ = some_board()
+    board.health.set_unread({}, PARTITIONS)
+    board.apply(9, met(1), NOW_MS)
+    client = client_of(caught_up(board), Credentials(token="secret"))  # noqa: S106 - of a server in this process
+    expected = {"ready": True, "missing": [], "doubt": None, "without_leader": [], "unreadable": [7]}
+    assert (200, expected) == ((found := client.get("/ready")).status_code, found.json())
+
+    client = client_of(board)
+    assert 7 == client.get(f"/api/v1/groups/{UNREAD}").json()["doubt"]["partition"]
+    assert [7] == [of["partition"] for of in client.get("/api/v1/groups").json()["unread"]]
+    assert (503, 404) == tuple(client.get(f"/api/v1/groups/{name}").status_code for name in (NEW, NOBODY))
+    assert "cannot_tell" == client.get("/api/v1/gate/upgrade").json()["verdict"]
 
 
 def test_ready_names_it_by_its_number() -> None:
