@@ -151,6 +151,11 @@ class HttpSection(Section):
 
     host: Text = option("127.0.0.1", "Address to listen on.")
     port: Port = option(9464, "Port to listen on; 0 takes any free one and says which.")
+    probe_port: Port | None = option(
+        None,
+        "Port for probes alone, without TLS and credentials: /healthz and /ready in numbers, answered also while the "
+        "other port has all the connections it takes. 0 takes any free one.",
+    )
     token: SecretStr | None = option(None, "Bearer token that callers must send.")
     username: str | None = option(None, "User name callers must send (basic authentication).")
     password: SecretStr | None = option(None, "Password callers must send (basic authentication).")
@@ -207,6 +212,13 @@ class HttpSection(Section):
                 accepted="127.0.0.1, ::1 or localhost; or http.token or http.username and http.password; "
                 "or http.allow_remote_without_auth: true",
                 involves=("token", "username", "password", "allow_remote_without_auth"),
+            )
+        if self.probe_port and self.probe_port == self.port:
+            yield Problem(
+                option="probe_port",
+                found=f"{self.probe_port}, which is http.port",
+                accepted="another port, or none",
+                involves=("port",),
             )
         yield from together("username", self.username, "password", self.password)
         yield from together("tls_certificate_file", self.tls_certificate_file, "tls_key_file", self.tls_key_file)

@@ -21,14 +21,13 @@ from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.group_metrics import ALL_GROUPS, DURATION, GroupShard, Moment
 from streaming.metrics.page import Page, release_memory
 from streaming.metrics.text_format import END_OF_OPENMETRICS
+from streaming.metrics.unzipping import GZIP
 
 SENT_AT_ONCE: Final = 262_144
-"""Bytes in one part of an answer, about."""
+"""Bytes in one part of an answer, at most."""
 
 _QUICK: Final = 1
 """Level of compression: a fifth of what zlib's first takes, and a tenth less to send."""
-
-_GZIP: Final = isal_zlib.MAX_WBITS | 16
 
 
 class Exporter:
@@ -80,29 +79,32 @@ class Exporter:
     def _text(self, page: Page, *, openmetrics: bool, polled: bool) -> Iterator[bytes | memoryview]:
         """The page in the form that is asked for; metrics without samples are left out."""
         names = [name for name in self._names if not (polled and name in LOG_ONLY)]
-        yield from page.text({name: text_format.head(name, openmetrics=openmetrics) for name in names})
-        if openmetrics:
-            yield END_OF_OPENMETRICS.encode()
-        # With its labels, a third of what it took.
-        del page
-        release_memory()
+        try:
+            yield from page.text({name: text_format.head(name, openmetrics=openmetrics) for name in names})
+            if openmetrics:
+                yield END_OF_OPENMETRICS.encode()
+        finally:
+            # With its labels, a third of what it took.
+            del page
+            release_memory()
 
 
 def _gzipped(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """As gzip; other threads have their turn while a piece is compressed."""
-    packing = isal_zlib.compressobj(_QUICK, isal_zlib.DEFLATED, _GZIP)
+    packing = isal_zlib.compressobj(_QUICK, isal_zlib.DEFLATED, GZIP)
     for piece in pieces:
         yield packing.compress(piece)
     yield packing.flush()
 
 
 def _gathered(parts: Iterable[bytes | memoryview]) -> Iterator[bytes]:
-    held: list[bytes | memoryview] = []
-    size = 0
+    """The same in parts of one size, but for the last one, which may be empty."""
+    held = bytearray()
     for part in parts:
-        held.append(part)
-        size += len(part)
-        if size >= SENT_AT_ONCE:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
+        held += part
+        if len(held) >= SENT_AT_ONCE:
+            whole = len(held) - len(held) % SENT_AT_ONCE
+            for at in range(0, whole, SENT_AT_ONCE):
+                yield bytes(held[at : at + SENT_AT_ONCE])
+            del held[:whole]
+    yield bytes(held)

@@ -45,6 +45,7 @@ OWN: Final[dict[str, Callable[[Config], object]]] = {
     "state.checkpoint_location": lambda config: config.state.checkpoint_location,
     "history.dir": lambda config: config.history_dir.resolve() if config.history.enabled else None,
     "http.port": lambda config: (config.http.host, config.http.port) if config.http.port else None,
+    "http.probe_port": lambda config: (config.http.host, config.http.probe_port) if config.http.probe_port else None,
 }
 """What two monitors of one process cannot share: option → its value, None where it may be the same."""
 

@@ -11,6 +11,7 @@ browser says another site asks for, but for following a link.
 
 import base64
 import binascii
+import contextlib
 import hmac
 import ipaddress
 import json
@@ -20,7 +21,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from streaming.web.rate_limit import RateLimit
+from streaming.base.wanted import GoneError, asked_by
+from streaming.web.connection_limits import CONNECTION, LONGEST_HEAD, NOBODY, who
+from streaming.web.rate_limit import Guesses, RateLimit
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -34,8 +37,6 @@ ANYONE: Final = "group_monitor.anyone"
 METHODS: Final = ("GET", "HEAD")
 LONGEST_QUERY: Final = 100_000
 """A group's name may have 32 KB, and three times that percent-encoded."""
-LONGEST_HEAD: Final = 128 * 1024
-"""Bytes of a request's path and headers. What comes in one piece is parsed whole, however long it is."""
 
 SECURITY_HEADERS: Final = (
     (
@@ -101,11 +102,13 @@ class Door:
         hosts: names that requests may be addressed to, beside addresses and this machine's own; None for any name.
         requests_per_second: of one address; 0 for any number.
         tls: whether it is reached over TLS.
+        to_anyone: whether nobody is asked who they are, and nobody is told names.
     """
 
     hosts: frozenset[str] | None = None
     requests_per_second: float = 0.0
     tls: bool = False
+    to_anyone: bool = False
 
 
 class Guard:
@@ -123,6 +126,7 @@ class Guard:
         self._door = door or Door()
         self._headers = (*SECURITY_HEADERS, *(TLS_HEADERS if self._door.tls else ()))
         self._rate = RateLimit(self._door.requests_per_second)
+        self._guesses = Guesses(self._door.requests_per_second / COST_OF_WRONG_CREDENTIALS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or pass on with security headers on the answer."""
@@ -139,10 +143,16 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(scope)
-        if scope["path"] in OPEN_PATHS:
-            scope[ANYONE] = not self._is_known(scope)
+        if self._door.to_anyone or scope["path"] in OPEN_PATHS:
+            scope[ANYONE] = self._door.to_anyone or not self._is_known(scope)
         if refusal is None:
-            await self._app(scope, receive, send_safely)
+            client = scope.get(CONNECTION, NOBODY)
+            if not scope.get(ANYONE):
+                client.let_in()
+            asked_by(client)
+            # What was not finished for a client that is gone is no error.
+            with contextlib.suppress(GoneError):
+                await self._app(scope, receive, send_safely)
             return
         status, reason, headers = refusal
         body = json.dumps({"error": reason}).encode()
@@ -191,11 +201,16 @@ class Guard:
 
     @staticmethod
     def _cross_site(scope: Scope) -> _Refusal | None:
-        """What a page of another site asks for, as browsers say; a link that is followed is asked for by its reader."""
+        """What a page of another site asks for, as browsers say.
+
+        A link that is followed is asked for by its reader, unless it is fetched before.
+        """
         sent = {name: value for name, value in scope["headers"] if name.startswith(b"sec-fetch-")}
         if sent.get(b"sec-fetch-site") != b"cross-site":
             return None
-        if scope["method"] == "GET" and sent.get(b"sec-fetch-dest") == b"document":
+        is_followed = (sent.get(b"sec-fetch-mode"), sent.get(b"sec-fetch-dest")) == (b"navigate", b"document")
+        is_fetched_before = any(name in (b"purpose", b"sec-purpose") for name, _ in scope["headers"])
+        if scope["method"] == "GET" and is_followed and not is_fetched_before:
             return None
         return 403, "Sec-Fetch-Site: found cross-site, accepted: what our own pages ask for, and links to them", []
 
@@ -222,10 +237,16 @@ class Guard:
         if not self._credentials.required:
             return None
         sent = _authorization(scope)
+        wait_seconds = self._guesses.wait_seconds(address) if sent else 0.0
+        if wait_seconds:
+            retry = [(b"retry-after", str(math.ceil(wait_seconds)).encode())]
+            return 429, "Authorization: found too many that are not right, accepted: none from here for now", retry
         if len(sent) == 1 and self._credentials.accept(sent[0]):
+            self._guesses.right(address)
             return None
         if sent:
             self._rate.charge(address, COST_OF_WRONG_CREDENTIALS)
+            self._guesses.wrong(address)
         schemes = ["Bearer", "Basic"] if self._credentials.token is not None else ["Basic"]
         challenges = [(b"www-authenticate", f"{scheme} {_REALM}".encode()) for scheme in schemes]
         found = "no credentials" if not sent else "credentials that are not right"
@@ -233,7 +254,7 @@ class Guard:
 
 
 def _address(scope: Scope) -> str:
-    return str((scope.get("client") or ("",))[0])
+    return who(str((scope.get("client") or ("",))[0]))
 
 
 def _authorization(scope: Scope) -> list[bytes]:

@@ -9,36 +9,94 @@ They are counted from when they are accepted, before TLS: a handshake that is no
     all are taken, or all of an address     the new connection
     some of them have asked nothing yet     takes the place of the oldest of these
     none of them                            is closed
+
+Who asks and is refused, for want of credentials say, has asked nothing yet.
 """
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
+import time
 from collections import Counter
-from typing import Any, ClassVar, Final, Self
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Final, Protocol, Self
 
 import h11
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+LONGEST_HEAD: Final = 128 * 1024
+"""Bytes of a request's path and headers. What comes in one piece is parsed whole, however long it is."""
 
 HEAD_SECONDS: Final = 10.0
 """From a connection's beginning, or the end of the last answer, to the end of a request."""
 
 READ_SECONDS: Final = 30.0
-"""How long a client may take nothing of an answer that waits for it."""
+"""How long a client may take to read `READ_BYTES` of an answer, or all that is left of it."""
+
+READ_BYTES: Final = 262_144
 
 HANDSHAKE_SECONDS: Final = 3.0
-"""How long a TLS handshake may take."""
+"""How long a TLS handshake may take, and the farewell."""
+
+KERNEL_BYTES: Final = 262_144
+"""What the machine itself keeps of an answer: by default 4 MB for each connection."""
 
 MOST_CONNECTIONS: Final = 512
 
 MOST_OF_ONE_ADDRESS: Final = 384
 """A quarter is left for everybody else. Of IPv6 a network of 64 bits is one address: a caller has all of it."""
 
+CONNECTION: Final = "group_monitor.connection"
+"""Key of a request's scope: the `Client` who has asked."""
+
+_REFUSED_AT_ONCE: Final = 100
+"""So many connections are closed in a row before others have their turn."""
+
+
+class Client(Protocol):
+    """Who has asked, as those see it who answer."""
+
+    gone: bool
+    """Whether the connection has ended."""
+
+    def let_in(self) -> None:
+        """What was asked is answered: the connection is not closed for another one."""
+
+    def let_go(self) -> None:
+        """End the connection, whatever was not sent yet."""
+
+
+class _Nobody:
+    """A client without a connection, as in tests."""
+
+    gone = False
+
+    def let_in(self) -> None:
+        """Nothing."""
+
+    def let_go(self) -> None:
+        """Nothing."""
+
+
+NOBODY: Final = _Nobody()
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """How many connections there may be, in all and of one address; by default those of page, metrics and API."""
+
+    in_all: int | None = None
+    of_one_address: int | None = None
+
 
 class Connections:
-    """The connections of one server, by who opened them; used by its thread."""
+    """The connections of one server, by who opened them; used by its thread, but for `sweep`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: Most | None = None) -> None:
+        self._most = most or Most()
         self._held: dict[int, _Connection] = {}
         self._silent: dict[int, _Connection] = {}
         """Of these, those that have asked nothing yet, the oldest first."""
@@ -47,9 +105,9 @@ class Connections:
     def takes(self, connection: "_Connection") -> bool:
         """Whether a new one is kept, perhaps in the place of another."""
         address = connection.address
-        if self._of[address] >= MOST_OF_ONE_ADDRESS and not self._let_go(address):
+        if self._of[address] >= (self._most.of_one_address or MOST_OF_ONE_ADDRESS) and not self._let_go(address):
             return False
-        if len(self._held) >= MOST_CONNECTIONS and not self._let_go():
+        if len(self._held) >= (self._most.in_all or MOST_CONNECTIONS) and not self._let_go():
             return False
         number = connection.fileno()
         self._held[number] = self._silent[number] = connection
@@ -57,7 +115,7 @@ class Connections:
         return True
 
     def asked(self, number: int) -> None:
-        """The connection with this descriptor has made a request."""
+        """The connection with this descriptor has made a request that is answered."""
         self._silent.pop(number, None)
 
     def closed(self, connection: "_Connection") -> None:
@@ -66,12 +124,20 @@ class Connections:
         if self._held.get(number) is connection:
             self._forget(number)
 
+    def sweep(self) -> None:
+        """End the connections whose clients do not read, to be called every few seconds.
+
+        Here and not in HTTP's protocol: what is closed with something left to send waits for its reader without one.
+        """
+        for connection in list(self._held.values()):
+            if connection.is_stuck():
+                connection.end()
+
     def _let_go(self, address: str | None = None) -> bool:
         for number, connection in self._silent.items():
             if address in (None, connection.address):
                 self._forget(number)
-                # Its transport finds that it has ended, and closes it.
-                connection.shutdown(socket.SHUT_RDWR)
+                connection.end()
                 return True
         return False
 
@@ -97,21 +163,64 @@ class Listener(socket.socket):
 
     def accept(self) -> tuple[socket.socket, Any]:
         """The next connection that is kept; raises OSError where there is none."""
-        while True:
+        for _ in range(_REFUSED_AT_ONCE):
             accepted, peer = super().accept()
             connection = _Connection(accepted, peer, self._connections)
             if self._connections.takes(connection):
                 return connection, peer
             connection.close()
+        raise BlockingIOError
 
 
 class _Connection(socket.socket):
-    """A connection that says when it is closed."""
+    """A connection that says when it is closed, and knows how long its client has not read."""
 
     def __init__(self, accepted: socket.socket, peer: Any, connections: Connections) -> None:  # noqa: ANN401 - of any family
         super().__init__(accepted.family, accepted.type, accepted.proto, fileno=accepted.detach())
-        self.address = _who(str(peer[0]))
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BYTES)
+        self.address = who(str(peer[0]))
         self._connections = connections
+        self._waits_since: float | None = None
+        self._taken = 0
+        """Bytes since then."""
+
+    def send(self, data: Any, *flags: int) -> int:  # type: ignore[override]  # noqa: ANN401 - any buffer, as its base
+        """See the base."""
+        try:
+            sent = super().send(data, *flags)
+        except BlockingIOError:
+            self._sent(0, all_of_it=False)
+            raise
+        self._sent(sent, all_of_it=sent == len(data))
+        return sent
+
+    def sendmsg(self, buffers: Any, *more: Any) -> int:  # type: ignore[override]  # noqa: ANN401 - as its base
+        """See the base."""
+        held = list(buffers)
+        try:
+            sent = super().sendmsg(held, *more)
+        except BlockingIOError:
+            self._sent(0, all_of_it=False)
+            raise
+        self._sent(sent, all_of_it=sent == sum(map(len, held)))
+        return sent
+
+    def is_stuck(self) -> bool:
+        """Whether its client takes too little of what is sent."""
+        since = self._waits_since
+        return since is not None and time.monotonic() - since > READ_SECONDS
+
+    def end(self) -> None:
+        """Let its transport find that it has ended, and close it."""
+        with contextlib.suppress(OSError):
+            self.shutdown(socket.SHUT_RDWR)
+
+    def _sent(self, taken: int, *, all_of_it: bool) -> None:
+        self._taken += taken
+        if all_of_it:
+            self._waits_since, self._taken = None, 0
+        elif self._waits_since is None or self._taken >= READ_BYTES:
+            self._waits_since, self._taken = time.monotonic(), 0
 
     def close(self) -> None:
         """See the base."""
@@ -119,21 +228,27 @@ class _Connection(socket.socket):
         super().close()
 
 
-def _who(address: str) -> str:
-    """Whom an address stands for."""
-    found = ipaddress.ip_address(address.partition("%")[0])
+@lru_cache(4_096)
+def who(address: str) -> str:
+    """Whom an address stands for; what is none, for itself."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
     if isinstance(found, ipaddress.IPv4Address):
         return str(found)
     return str(found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64)))
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's, with an end to waiting."""
+    """uvicorn's, with an end to waiting; each request is told who has asked it (`Client`)."""
 
     counted: ClassVar[Connections]
+    gone = False
     _waiting: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
     _number = -1
+    _ahead = 0
+    """Bytes that came before the answer to what came before them."""
 
     @classmethod
     def of(cls, connections: Connections) -> type[Self]:
@@ -147,12 +262,22 @@ class TimedProtocol(H11Protocol):
         # asyncio sets it on sockets it has made itself. Without it the second part of an answer waits 40 ms for the
         # client to say that it has the first.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        transport.set_write_buffer_limits(HIGH_WATER_LIMIT)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
         """Take what came; the limit goes on unless it was the rest of a request."""
+        answering = self._is_answering()
         super().data_received(data)
+        self._ahead = self._ahead + len(data) if answering else 0
+        if self._ahead > LONGEST_HEAD:
+            self.transport.abort()
         self._wait()
+
+    def eof_received(self) -> None:
+        """The client sends no more: it is taken to be gone, and the connection ends."""
+        self.gone = True
+        super().eof_received()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP: in words if nothing is answered yet, by closing otherwise.
@@ -170,30 +295,36 @@ class TimedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request."""
+        self._ahead = 0
         super().on_response_complete()
         self._wait()
 
-    def pause_writing(self) -> None:
-        """The client reads slower than we write."""
-        super().pause_writing()
-        if self._unread is None:
-            self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        """It has taken most of it."""
-        super().resume_writing()
-        self._unread = _cancel(self._unread)
-
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
-        self._waiting, self._unread = _cancel(self._waiting), _cancel(self._unread)
+        self.gone = True
+        self._waiting = _cancel(self._waiting)
         super().connection_lost(exc)
+
+    def let_in(self) -> None:
+        """See `Client`."""
+        self.counted.asked(self._number)
+
+    def let_go(self) -> None:
+        """See `Client`."""
+        self.transport.abort()
+
+    def _is_answering(self) -> bool:
+        asked: RequestResponseCycle | None = self.cycle  # as above
+        return asked is not None and not asked.response_complete
 
     def _wait(self) -> None:
         """Start the limit where the client's part is not done, and end it where it is."""
+        if self._is_answering():
+            self.scope.setdefault(CONNECTION, self)  # type: ignore[typeddict-item]  # of our own
+            # Reading goes on, or it would not be seen that the client is gone.
+            self.flow.resume_reading()
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.transport.is_closing():
             self._waiting = _cancel(self._waiting)
-            self.counted.asked(self._number)
         elif self._waiting is None:
             self._waiting = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
@@ -205,6 +336,7 @@ class Loop(asyncio.SelectorEventLoop):
         """See the base."""
         if options.get("ssl") is not None:
             options.setdefault("ssl_handshake_timeout", HANDSHAKE_SECONDS)
+            options.setdefault("ssl_shutdown_timeout", HANDSHAKE_SECONDS)
         return await super().create_server(*args, **options)
 
 

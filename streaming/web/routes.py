@@ -9,6 +9,8 @@ import hashlib
 import inspect
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,7 +24,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coordinator_model.gates.plan import remedies
 from coordinator_model.kinds.table import ALARMS, KINDS
@@ -35,9 +37,12 @@ from streaming.board.search import ASKED
 from streaming.metrics.exporter import Exporter
 from streaming.web.access import ANYONE, Credentials, Door, Guard
 from streaming.web.api_answers import Api, to_json
+from streaming.web.connection_limits import CONNECTION, NOBODY, Client, who
 from streaming.web.history_api import BusyError, NoHistoryError
 from streaming.web.openapi import description
 from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError, shard_of
+from streaming.web.shared_pages import WAIT_SECONDS, SharedPages
+from streaming.web.unread_answers import InSlices, UnreadAnswers
 
 T = TypeVar("T")
 
@@ -49,6 +54,7 @@ LIVE_SECONDS: Final = 1.0
 """How often the live stream speaks, with news or without: a client that hears nothing longer knows that it broke."""
 
 KEEP_ALIVE_SECONDS: Final = 15.0
+READY_AT_ONCE: Final = 2
 MOST_STREAMS: Final = 100
 MOST_STREAMS_OF_ONE_ADDRESS: Final = 75
 """A quarter is left for everybody else."""
@@ -94,7 +100,7 @@ register_url_convertor("name", _AnyName())
 
 
 class Pages:
-    """The addresses, as an ASGI application (`app`).
+    """The addresses, as an ASGI application (`app`); those of probes alone as another one (`probes`).
 
     Args:
         api: what the API answers.
@@ -107,7 +113,9 @@ class Pages:
         self, api: Api, exporter: Exporter, credentials: Credentials | None = None, door: Door | None = None
     ) -> None:
         self._api = api
-        self._exporter = exporter
+        self._unread = UnreadAnswers()
+        self._threads = ThreadPoolExecutor(READY_AT_ONCE, thread_name_prefix="ready")
+        self._shared_pages = SharedPages(exporter, self._unread)
         self._cluster = api.cluster
         self._streams: Counter[str] = Counter()
         self._release = release()
@@ -126,7 +134,14 @@ class Pages:
         )
         # It would lead callers to whatever host they say they have asked.
         application.router.redirect_slashes = False
-        self.app = Guard(application, credentials or Credentials(), door)
+        self.app = Guard(InSlices(application, self._unread), credentials or Credentials(), door)
+        probes = Starlette(
+            routes=[Route("/healthz", self.healthz), Route("/ready", self.ready)],
+            exception_handlers={HTTPException: _http_error, Exception: _internal_error},
+        )
+        probes.router.redirect_slashes = False
+        # Anyone may ask, under any name, as often as they like: there are numbers, and connections are few.
+        self.probes = Guard(closing(probes), Credentials(), Door(to_anyone=True))
 
     def tidy(self) -> None:
         """To be called every few seconds, see `Api.tidy`."""
@@ -135,6 +150,8 @@ class Pages:
     def close(self) -> None:
         """End the streams."""
         self.closing = True
+        self._shared_pages.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _routes(self) -> list[Route]:
         return [
@@ -230,16 +247,24 @@ class Pages:
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=MEDIA_TYPES[Path(name).suffix], headers=headers)
 
-    def metrics(self, request: Request) -> Response:
+    async def metrics(self, request: Request) -> Response:
         """Prometheus."""
         # Here and not in the middleware, which would hold up all other answers while it compresses.
         gzip = "gzip" in request.headers.get("accept-encoding", "")
+        openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
         shard = _asked(shard_of, request.query_params.get("shard"))
-        pieces, content_type = self._exporter.pieces(request.headers.get("accept", ""), gzip=gzip, shard=shard)
-        headers = {"content-type": content_type}
+        client: Client = request.scope.get(CONNECTION, NOBODY)
+        try:
+            page = await self._shared_pages.page(client, shard, openmetrics=openmetrics)
+        except BusyError as error:
+            raise HTTPException(503, str(error), {"retry-after": f"{WAIT_SECONDS:.0f}"}) from None
+        headers = {"content-type": page.content_type}
         if gzip:
             headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
-        return StreamingResponse(pieces, headers=headers)
+        if request.method == "HEAD":
+            page.leave(client)
+            return Response(headers=headers)
+        return _Counted(lambda: page.leave(client), page.read(gzip=gzip), headers=headers)
 
     async def healthz(self, _: Request) -> Response:
         """Alive: the event loop answers, and no other process is needed for the stream; and which release this is."""
@@ -248,9 +273,11 @@ class Pages:
             return _answer({"alive": False, "reason": reason, "version": self._release}, 503)
         return _answer({"alive": True, "version": self._release})
 
-    def ready(self, request: Request) -> Response:
+    async def ready(self, request: Request) -> Response:
         """Whether the board may be believed."""
-        ready = self._api.ready(to_anyone=request.scope.get(ANYONE, False))
+        # In threads of its own: those of the API may all be taken.
+        asked = partial(self._api.ready, to_anyone=request.scope.get(ANYONE, False))
+        ready = await asyncio.get_running_loop().run_in_executor(self._threads, asked)
         return _answer(ready, 200 if ready["ready"] else 503)
 
     def overview(self, _: Request) -> Response:
@@ -322,7 +349,7 @@ class Pages:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=headers)
-        address = str((request.client or ("",))[0])
+        address = who(str((request.client or ("",))[0]))
         if self._streams.total() >= MOST_STREAMS:
             raise HTTPException(503, f"streams: found {MOST_STREAMS} open already, accepted: fewer")
         if self._streams[address] >= MOST_STREAMS_OF_ONE_ADDRESS:
@@ -383,6 +410,20 @@ class _Counted(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._ended()
+
+
+def closing(app: ASGIApp) -> ASGIApp:
+    """The same application, one request a connection."""
+
+    async def closing_app(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_last(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
+
+        await app(scope, receive, send_last)
+
+    return closing_app
 
 
 def _route(path: str, endpoint: Callable[[Request], Any], *parameters: str) -> Route:
@@ -452,7 +493,9 @@ async def _http_error(request: Request, error: Exception) -> Response:
     unknown = error.status_code == 404 and error.detail == "Not Found"  # noqa: PLR2004 - HTTP's number
     answer = {"error": f"no such address: {request.url.path}" if unknown else error.detail}
     doubt = error.doubt if isinstance(error, _NotFound) else None
-    return _answer(answer if doubt is None else {**answer, "doubt": doubt}, error.status_code)
+    answered = _answer(answer if doubt is None else {**answer, "doubt": doubt}, error.status_code)
+    answered.headers.update(error.headers or {})
+    return answered
 
 
 async def _internal_error(_: Request, error: Exception) -> Response:

@@ -292,7 +292,7 @@ def test_who_has_asked_is_not_put_out_by_who_has_not(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("address", "who"),
+    ("address", "caller"),
     [
         ("10.1.2.3", "10.1.2.3"),
         ("::ffff:10.1.2.3", "10.1.2.3"),
@@ -300,9 +300,9 @@ def test_who_has_asked_is_not_put_out_by_who_has_not(monkeypatch: pytest.MonkeyP
         ("fe80::1%eth0", "fe80::/64"),
     ],
 )
-def test_a_network_of_ipv6_is_one_caller(address: str, who: str) -> None:
+def test_a_network_of_ipv6_is_one_caller(address: str, caller: str) -> None:
     """It has 2^64 addresses; a mapped one is the address of version 4 that it is."""
-    assert who == connection_limits._who(address)
+    assert caller == connection_limits.who(address)
 
 
 def test_a_client_that_reads_nothing_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
