@@ -28,6 +28,7 @@ def schema() -> dict[str, Any]:
         config={"type": "object", "additionalProperties": False, "properties": configuration["properties"]},
         standby={"type": "boolean"},
         secret=_object(name=_TEXT, key=_TEXT),
+        tls=_object(secretName={"type": "string"}, serverName={"type": "string"}, caKey={"type": "string"}),
         env={"type": "array", "items": {"type": "object", "required": ["name"]}},
         resources={"type": "object"},
         storage=_object(size=_TEXT, className={"type": "string"}),

@@ -30,7 +30,11 @@ _ACTION: Final = re.compile(r"(?:\n[ \t]*)?\{\{-(.*?)\}\}|\{\{(.*?)\}\}", re.DOT
 
 def rendered(name: str, values: dict[str, Any], release: str = "group-monitor") -> Any:
     """A template as Helm renders it, as far as these go: `if`, `with`, `range`, and what `function` knows; as YAML."""
-    scope = {"Release": {"Name": release}, "Chart": {"AppVersion": META["appVersion"]}, "Values": values}
+    scope = {
+        "Release": {"Name": release, "Namespace": "monitoring"},
+        "Chart": {"AppVersion": META["appVersion"]},
+        "Values": values,
+    }
     text = (CHART / "templates" / name).read_text("utf-8")
     parts, at = [], 0
     # The dash takes the white space before it; Helm's takes all of it, these templates have one line end there.
@@ -176,6 +180,49 @@ def test_what_is_switched_off_is_not_there(switch: str, name: str) -> None:
     assert rendered(name, with_value(f"{switch}/enabled", False)) is None
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_with_a_secret_of_tls_the_token_does_not_go_in_clear(version: str) -> None:
+    """Page, API and metrics speak TLS by the secret's files, Prometheus checks the name; probes go on without."""
+    values = with_value("tls/secretName", "monitor-tls")
+    made, scraper = rendered("statefulset.yaml", values), rendered("podmonitor.yaml", values)
+    kubernetes_validate.validate(made, version, strict=True)
+    pod = made["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    mounts = {of["name"]: of for of in container["volumeMounts"]}
+    variables = {of["name"]: of.get("value") for of in container["env"]}
+    (endpoint,) = scraper["spec"]["podMetricsEndpoints"]
+
+    (volume,) = [of for of in pod["volumes"] if of["name"] == "tls"]
+    assert ({"secretName": "monitor-tls"}, True) == (volume["secret"], mounts["tls"]["readOnly"])
+    directory = mounts["tls"]["mountPath"]
+    assert f"{directory}/tls.crt" == variables["GROUP_MONITOR__HTTP__TLS_CERTIFICATE_FILE"]
+    assert f"{directory}/tls.key" == variables["GROUP_MONITOR__HTTP__TLS_KEY_FILE"]
+    probes = [container[of]["httpGet"] for of in ("startupProbe", "livenessProbe", "readinessProbe")]
+    assert [("probes", None)] * 3 == [(of["port"], of.get("scheme")) for of in probes]
+    authority = {"secret": {"name": "monitor-tls", "key": "ca.crt"}}
+    checked = {"serverName": "group-monitor.monitoring.svc", "ca": authority}
+    assert ("https", checked) == (endpoint["scheme"], endpoint["tlsConfig"])
+
+
+@pytest.mark.parametrize(
+    ("serverName", "caKey", "expected"),
+    [
+        ("monitor.example", "", {"serverName": "monitor.example"}),
+        (
+            "monitor.example",
+            "root.pem",
+            {"serverName": "monitor.example", "ca": {"secret": {"name": "monitor-tls", "key": "root.pem"}}},
+        ),
+    ],
+)
+def test_prometheus_checks_the_certificate_as_it_is_told(serverName: str, caKey: str, expected: Any) -> None:  # noqa: N803 - as in the values
+    """By another name, by another authority, or by those it knows."""
+    values = with_value("tls", {"secretName": "monitor-tls", "serverName": serverName, "caKey": caKey})
+    (endpoint,) = rendered("podmonitor.yaml", values)["spec"]["podMetricsEndpoints"]
+
+    assert expected == endpoint["tlsConfig"]
+
+
 def test_schema_of_the_values_is_current() -> None:
     """It is made from the options' declarations."""
     assert runpy.run_path(str(ROOT / "release" / "helm_schema.py"))["schema"]() == SCHEMA
@@ -194,6 +241,9 @@ def test_schema_of_the_values_is_current() -> None:
         ("networkPolicy/kafkaPorts", [], False),
         ("storage/sise", "1Gi", False),
         ("standby", "yes", False),
+        ("tls/secretName", "monitor-tls", True),
+        ("tls/secretName", None, False),
+        ("config/http/probe_port", 9466, True),
         ("global", {}, True),
     ],
 )

@@ -143,7 +143,8 @@ def test_command_and_configuration_are_accepted(tmp_path: Path, monkeypatch: pyt
     assert f"{mounts['config']}/{source[0]}" == CONTAINER["args"][-1]
     assert mounts["state"] == str(found.state.dir)
     assert found.http.requires_auth
-    assert [found.http.port] == [port["containerPort"] for port in CONTAINER["ports"]]
+    ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
+    assert {"http": found.http.port, "probes": found.http.probe_port} == ports
 
 
 def test_what_is_mounted_is_there() -> None:
@@ -168,14 +169,15 @@ def test_secret_is_referred_to_and_never_written_down() -> None:
 
 
 def test_ports_are_called_by_one_name() -> None:
-    """Probes, service, policy and scraper mean the container's port; probes ask where no token is needed."""
-    (port,) = (of["name"] for of in CONTAINER["ports"])
+    """Service, policy and scraper mean the container's port; probes ask at one that is opened to no one else."""
+    port, of_probes = (of["name"] for of in CONTAINER["ports"])
     probes = {of: CONTAINER[of]["httpGet"] for of in ("startupProbe", "livenessProbe", "readinessProbe")}
     (served,) = MANIFESTS["service.yaml"]["spec"]["ports"]
     (let_in,) = MANIFESTS["networkpolicy.yaml"]["spec"]["ingress"][0]["ports"]
     (scraped,) = MANIFESTS["podmonitor.yaml"]["spec"]["podMetricsEndpoints"]
 
-    assert {port} == {served["targetPort"], let_in["port"], scraped["port"], *(of["port"] for of in probes.values())}
+    assert {port} == {served["targetPort"], let_in["port"], scraped["port"]}
+    assert {of_probes} == {of["port"] for of in probes.values()}
     assert ("/healthz", "/healthz", "/ready") == tuple(of["path"] for of in probes.values())
     assert {*OPEN_PATHS} >= {of["path"] for of in probes.values()}
 

@@ -9,7 +9,7 @@ import pytest
 
 from streaming.config.kafka_sections import KafkaSecuritySection
 from streaming.config.loading import Config, load
-from streaming.web import access, connection_limits, rate_limit, routes
+from streaming.web import access, connection_limits, rate_limit, routes, server, shared_pages, unread_answers
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TEXT: Final = (ROOT / "docs" / "security.md").read_text("utf-8")
@@ -61,7 +61,16 @@ def test_limits_are_those_of_the_code() -> None:
     )
     assert f"{connection_limits.HEAD_SECONDS:g} s" == rows["from connecting, or the last answer, to a whole request"]
     assert f"{connection_limits.HANDSHAKE_SECONDS:g} s" == rows["a TLS handshake"]
-    assert f"{connection_limits.READ_SECONDS:g} s" == rows["an answer of which nothing is taken"]
+    read = f"an answer that is not read: the next {connection_limits.READ_BYTES // 1024} KB, or its rest"
+    assert f"{connection_limits.READ_SECONDS:g} s" == rows[read]
+    assert f"{connection_limits.LONGEST_HEAD // 1024} KB" == rows["what is sent before the last request is answered"]
+    most = server.MOST_PROBES
+    assert f"{most.in_all}, of them {most.of_one_address} from one address" == rows["connections of `http.probe_port`"]
+    held = f"{unread_answers.MOST_UNREAD >> 20} MB in all, a slice of {unread_answers.SLICE // 1024} KB"
+    assert rows["answers that are not taken yet"].startswith(held)
+    assert str(connection_limits.MOST_LINES) == rows["lines of a head"]
+    assert 4 == shared_pages.MADE_AT_ONCE
+    assert f"503 after {shared_pages.WAIT_SECONDS:g} s" in TEXT
     assert f"each counts as {access.COST_OF_WRONG_CREDENTIALS:g} requests" == rows["wrong credentials"]
     assert 5.0 == rate_limit.BURST_SECONDS
     assert "five seconds' worth at once" in rows["requests of one address"]

@@ -3,8 +3,11 @@
 A thread cannot be stopped from outside, so what goes through many groups looks now and then, at 0.1 µs a time.
 """
 
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Asker(Protocol):
@@ -30,3 +33,10 @@ def look() -> None:
     asker = _asker.get()
     if asker is not None and asker.gone:
         raise GoneError
+
+
+def each(items: Iterable[T]) -> Iterator[T]:
+    """The same, as long as the answer is wanted; raises GoneError from where it is not."""
+    for item in items:
+        look()
+        yield item

@@ -8,6 +8,7 @@ from typing import Any, Final
 from coordinator_model.state.membership import SHARE
 from coordinator_model.views import group_view
 from coordinator_model.views.log_lacks import lacks
+from streaming.base.wanted import each
 from streaming.board import attention
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
@@ -51,7 +52,7 @@ def views(  # noqa: PLR0913 - what may be asked for, all named
     moment = board.moment() if moment is None else moment
     found = (
         held
-        for _, held in sorted(moment.shown.groups.items())
+        for _, held in each(sorted(moment.shown.groups.items()))
         if board.scope.groups(held.name)
         and type_ in (None, held.words.type)
         and state in (None, held.words.group_state)

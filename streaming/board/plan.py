@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from coordinator_model.clocked.alarms import still_open
 from coordinator_model.gates.plan import NOT_BACK, plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings
+from streaming.base.wanted import each
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import UNKNOWN, measure, table_of
@@ -53,7 +54,7 @@ def plan(
             unread=of.name in doubted,
             alarms=_alarms(board, of, now_ms),
         )
-        for of, lag in zip(held, records, strict=True)
+        for of, lag in each(zip(held, records, strict=True))
     )
     return {
         "ready": standing.ready,

@@ -20,6 +20,7 @@ import numpy as np
 
 from coordinator_model.rules.members import Member, members_of
 from streaming.base.name_filter import pattern
+from streaming.base.wanted import each, look
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags, measure, table_of
@@ -52,7 +53,8 @@ class Search:
         self._is_asked_for = {name: _is(value) for name, value in self.asked.items()}
 
     def finds(self, held: BoardGroup) -> bool:
-        """Whether a group is one that is asked for."""
+        """Whether a group is one that is asked for; raises GoneError where that is asked for nobody any more."""
+        look()
         asked = self._is_asked_for
         of_members = {name: asked[name] for name in MEMBER_VALUES if name in asked}
         if "owner" in asked and not asked["owner"](self.board.expectations.owner(held.name)):
@@ -94,7 +96,7 @@ def topics_view(board: Board) -> dict[str, Any]:
     `partitions` is None where brokers have not described the topic.
     """
     counts: Counter[str] = Counter()
-    for group, held in board.shown.groups.items():
+    for group, held in each(board.shown.groups.items()):
         if board.scope.groups(group):
             counts.update(topics_of(board, held))
     described = board.ends.topics
@@ -119,7 +121,7 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
     shown, standing = board.moment()
     described = board.ends.topics.get(name)
     readers, left_out, cannot_tell = [], 0, 0
-    for group, held in sorted(shown.groups.items()):
+    for group, held in each(sorted(shown.groups.items())):
         if name not in topics_of(board, held):
             cannot_tell += has_untold_topics(board, held)
         elif board.scope.groups(group):

@@ -35,12 +35,18 @@ pa.set_memory_pool(pa.system_memory_pool())
 
 LINES_A_PIECE: Final = 50_000
 
+BYTES_A_PIECE: Final = 16 * 1024 * 1024
+"""Of labels, about: names may be long, and those of one metric are all put together at once."""
+
 FEW_TEXTS: Final = 100
 """An array of more costs less than to look for each of them among those that stand alone."""
 
 _READY_BYTES_A_PIECE: Final = 1024 * 1024
 
 _TEXTS_A_LINE: Final = 4
+_LINES_BESIDE_BOUNDS: Final = 3
+"""Of a histogram: the one without bound, count and sum."""
+
 _END: Final = "} "
 """Of labels."""
 
@@ -108,7 +114,8 @@ class Page:
             yield from self._of_offsets(begin, *PARTITION_METRICS[name](self._moment))
         elif name == DURATION:
             places, counts, sums = durations(self._moment)
-            for rows in _pieces(np.arange(len(places))):
+            of_places = _lengths(self._groups)[places] * (len(DURATION_BOUNDS) + _LINES_BESIDE_BOUNDS)
+            for rows in _pieces(np.arange(len(places)), of_places):
                 labels = self._groups.take(pa.array(places[rows]))
                 yield self._histogram(name, DURATION_BOUNDS, labels, counts[rows], sums[rows])
         elif name in TOPIC_FIGURES:
@@ -130,7 +137,9 @@ class Page:
         """Rows of offsets that have series, and their labels, in pieces."""
         table, found = self._moment.lags.table, []
         topics = _texts([f'{label(topic=topic)},partition="' for topic in table.topics])
-        for rows in _pieces(rows_in_scope(self._moment)):
+        chosen = rows_in_scope(self._moment)
+        of_rows = _lengths(self._groups)[table.owners[chosen]] + _lengths(topics)[table.topic_of[chosen]]
+        for rows in _pieces(chosen, of_rows):
             parts = _side_by_side(
                 _taken(self._groups, table.owners[rows]),
                 (topics, table.topic_of[rows]),
@@ -144,7 +153,7 @@ class Page:
     def _of_groups(self, begin: str, samples: Samples) -> Iterator[Block]:
         labels, places = ((samples.labels,), None) if isinstance(samples.labels, str) else samples.labels
         ends = [text + _END for text in labels]
-        for rows in _pieces(np.arange(len(samples.groups))):
+        for rows in _pieces(np.arange(len(samples.groups)), _lengths(self._groups)[samples.groups]):
             end_of = 0 if places is None else places[rows]
             yield Block(begin, _taken(self._groups, samples.groups[rows]), (ends, end_of), samples.values[rows])
 
@@ -194,6 +203,7 @@ class _Held:
 
     def __init__(self) -> None:
         self._lines = 0
+        self._label_bytes = 0
         self._ready_bytes = 0
         self._arrays: list[Texts] = []
         self._count = 0
@@ -211,7 +221,11 @@ class _Held:
     @property
     def is_much(self) -> bool:
         """Whether it is time to write it."""
-        return self._lines >= LINES_A_PIECE or self._ready_bytes >= _READY_BYTES_A_PIECE
+        return (
+            self._lines >= LINES_A_PIECE
+            or self._label_bytes >= BYTES_A_PIECE
+            or self._ready_bytes >= _READY_BYTES_A_PIECE
+        )
 
     def add(self, block: Block) -> None:
         """Lines after what is held."""
@@ -227,6 +241,7 @@ class _Held:
         self._places.append(places)
         self._values.append(block.values)
         self._lines += len(places)
+        self._label_bytes += int(_lengths(texts)[of_rows].sum())
 
     def add_ready(self, text: Ready) -> None:
         """Text after what is held."""
@@ -273,8 +288,25 @@ class _Held:
         return _text(parts), ends
 
 
-def _pieces(rows: Integers) -> list[Integers]:
-    return [rows[at : at + LINES_A_PIECE] for at in range(0, len(rows), LINES_A_PIECE)]
+def _pieces(rows: Integers, sizes: Integers) -> list[Integers]:
+    """Rows in pieces of so many lines, and of so many bytes where each has one of these sizes."""
+    ends = range(LINES_A_PIECE, len(rows) + LINES_A_PIECE, LINES_A_PIECE)
+    return [piece for end in ends for piece in _by_bytes(*(of[end - LINES_A_PIECE : end] for of in (rows, sizes)))]
+
+
+def _by_bytes(rows: Integers, sizes: Integers) -> list[Integers]:
+    before = np.cumsum(sizes, dtype=np.int64) - sizes
+    if before[-1] + sizes[-1] <= BYTES_A_PIECE:
+        return [rows]
+    return [*np.split(rows, 1 + np.flatnonzero(np.diff(before // BYTES_A_PIECE)))]
+
+
+def _lengths(texts: Texts) -> Integers:
+    """Bytes of each text of an array."""
+    if not len(texts):
+        return np.zeros(0, np.int32)
+    ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.diff(ends)
 
 
 def _texts(texts: Sequence[str]) -> Texts:

@@ -16,6 +16,7 @@ Who asks and is refused, for want of credentials say, has asked nothing yet.
 import asyncio
 import contextlib
 import ipaddress
+import re
 import socket
 import time
 from collections import Counter
@@ -29,6 +30,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 LONGEST_HEAD: Final = 128 * 1024
 """Bytes of a request's path and headers. What comes in one piece is parsed whole, however long it is."""
+
+MOST_LINES: Final = 200
+"""Of a head: it may be short and have tens of thousands, which take a tenth of a second before anyone is asked who they
+are."""
 
 HEAD_SECONDS: Final = 10.0
 """From a connection's beginning, or the end of the last answer, to the end of a request."""
@@ -51,6 +56,8 @@ MOST_OF_ONE_ADDRESS: Final = 384
 
 CONNECTION: Final = "group_monitor.connection"
 """Key of a request's scope: the `Client` who has asked."""
+
+_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 
 _REFUSED_AT_ONCE: Final = 100
 """So many connections are closed in a row before others have their turn."""
@@ -249,6 +256,8 @@ class TimedProtocol(H11Protocol):
     _number = -1
     _ahead = 0
     """Bytes that came before the answer to what came before them."""
+    _lines = 0
+    """Of the head that is read."""
 
     @classmethod
     def of(cls, connections: Connections) -> type[Self]:
@@ -268,6 +277,9 @@ class TimedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take what came; the limit goes on unless it was the rest of a request."""
         answering = self._is_answering()
+        if self.conn.their_state is h11.IDLE and self._has_many_lines(data):
+            self.send_400_response(f"found more than {MOST_LINES} lines, accepted: fewer")
+            return
         super().data_received(data)
         self._ahead = self._ahead + len(data) if answering else 0
         if self._ahead > LONGEST_HEAD:
@@ -296,6 +308,8 @@ class TimedProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         """Begin to wait for the next request."""
         self._ahead = 0
+        if self._has_many_lines(self.conn.trailing_data[0]):
+            self.transport.close()
         super().on_response_complete()
         self._wait()
 
@@ -313,12 +327,20 @@ class TimedProtocol(H11Protocol):
         """See `Client`."""
         self.transport.abort()
 
+    def _has_many_lines(self, data: bytes) -> bool:
+        """Whether there are too many lines in the head that goes on with this."""
+        end = _BLANK_LINE.search(data)
+        self._lines += data.count(b"\n", 0, len(data) if end is None else end.start())
+        return self._lines > MOST_LINES
+
     def _is_answering(self) -> bool:
         asked: RequestResponseCycle | None = self.cycle  # as above
         return asked is not None and not asked.response_complete
 
     def _wait(self) -> None:
         """Start the limit where the client's part is not done, and end it where it is."""
+        if self.conn.their_state is not h11.IDLE:
+            self._lines = 0
         if self._is_answering():
             self.scope.setdefault(CONNECTION, self)  # type: ignore[typeddict-item]  # of our own
             # Reading goes on, or it would not be seen that the client is gone.

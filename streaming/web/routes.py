@@ -32,6 +32,7 @@ from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from streaming.base.doubt import said
 from streaming.base.errors import CannotTellError, CheckFailed
 from streaming.base.version import release
+from streaming.base.wanted import look
 from streaming.board.event_window import Event, is_of
 from streaming.board.search import ASKED
 from streaming.metrics.exporter import Exporter
@@ -442,6 +443,8 @@ def _route(path: str, endpoint: Callable[[Request], Any], *parameters: str) -> R
         return answer
 
     def ask(request: Request) -> Response:
+        # It may have waited for a thread.
+        look()
         refuse_others(request)
         answer: Response = endpoint(request)
         return answer

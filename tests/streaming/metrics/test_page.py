@@ -104,13 +104,14 @@ def test_a_page_is_the_same_in_pieces_of_any_size(monkeypatch: pytest.MonkeyPatc
         walk.step()
     exporter = Exporter(walk.board, CLUSTER, clock_ms=lambda: walk.now_ms)
     pages = []
-    for lines, few in ((1, 100), (7, 1), (60, 100), (1_000_000, 1)):
+    for lines, bytes_, few in ((1, 1_000, 100), (7, 50, 1), (60, 1, 100), (1_000_000, 300, 100), (1_000_000, 10**9, 1)):
         monkeypatch.setattr(page, "LINES_A_PIECE", lines)
+        monkeypatch.setattr(page, "BYTES_A_PIECE", bytes_)
         monkeypatch.setattr(page, "FEW_TEXTS", few)
         pages.append(rendered(exporter)[0])
 
     assert pages[0].count(b"\n") > 500
-    assert pages[:1] * 4 == pages
+    assert pages[:1] * 5 == pages
 
 
 @pytest.mark.parametrize("shares", [1, 3, 40])
@@ -170,3 +171,19 @@ def test_a_board_without_groups_has_a_page() -> None:
 
     assert [] == list(text.text(dict.fromkeys(page.GROUP_SOURCES, "# HELP\n")))
     assert b"group_monitor_ready" in rendered(Exporter(board, CLUSTER))[0]
+
+
+def test_long_names_are_put_together_in_pieces_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few the lines are: no piece of a page holds much more than is said."""
+    monkeypatch.setattr(page, "BYTES_A_PIECE", 20_000)
+    shard = Shard()
+    for number in range(400):
+        shard.pending.append((THEN_MS, *builders.offset_commit(f"{number:03d}" + '"' * 250, "orders", number, 1)))
+    text = page.Page(CLUSTER, Moment(board_of(shard), NOW_MS))
+    names = ("kafka_group_epoch", "kafka_consumergroup_group_offset", "kafka_group_rebalance_duration_seconds")
+    pieces = [bytes(piece) for piece in text.text(dict.fromkeys(names, ""))]
+
+    # Lines have the cluster and the metric's name besides; a quotation mark is two bytes as it is written.
+    assert max(map(len, pieces)) < 20_000 * 2
+    assert sum(map(len, pieces)) > 400 * 500 * 2
+    assert 800 <= b"".join(pieces).count(b"\n")

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import os
+import re
 import socket
 import ssl
 import time
@@ -155,6 +156,7 @@ def test_without_authentication_names_are_refused_on_every_address() -> None:
         ({"Site": "none", "Mode": "navigate", "Dest": "document"}, 200),
         ({"Site": "cross-site", "Mode": "navigate", "Dest": "document"}, 200),
         ({"Site": "cross-site", "Mode": "navigate", "Dest": "iframe"}, 403),
+        ({"Site": "cross-site", "Mode": "no-cors", "Dest": "document"}, 403),
         ({"Site": "cross-site", "Mode": "no-cors", "Dest": "script"}, 403),
         ({"Site": "cross-site", "Mode": "cors", "Dest": "empty"}, 403),
     ],
@@ -200,6 +202,33 @@ def test_a_body_is_refused_unread(server: Server) -> None:
         assert is_closed(connection)
     chunked = ask(server, "GET /metrics HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked")
     assert 413 == chunked[0]
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_a_head_of_many_lines_is_refused_before_it_is_read(server: Server, *, is_second: bool) -> None:
+    """It takes a tenth of a second, whoever sends it: also where it comes behind another one, or line by line."""
+    first = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * is_second
+    lines = b"a:\r\n" * connection_limits.MOST_LINES
+    with connected(server) as connection:
+        connection.sendall(first + b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + lines + b"\r\n")
+        received = b"".join(iter(partial(_received, connection), b""))
+    assert b"group_monitor_ready" not in received
+    assert [b"200" if is_second else b"400"] == re.findall(rb"HTTP/1.1 (\d+)", received)
+    few = [f"X-{number}: y" for number in range(connection_limits.MOST_LINES - 4)]
+    with connected(server) as connection:
+        for _ in range(3):
+            connection.sendall("\r\n".join(["GET /metrics HTTP/1.1", "Host: localhost", *few, "", ""]).encode())
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            answer.read()
+            assert 200 == answer.status
+
+
+def _received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65_536)
+    except ConnectionError:
+        return b""
 
 
 def test_an_endless_head_is_cut_off(server: Server) -> None:
