@@ -191,7 +191,7 @@ class _Connection(socket.socket):
         self._taken = 0
         """Bytes since then."""
 
-    def send(self, data: Any, *flags: int) -> int:  # type: ignore[override]  # noqa: ANN401 - any buffer, as its base
+    def send(self, data: Any, *flags: int) -> int:  # noqa: ANN401 - any buffer, as its base
         """See the base."""
         try:
             sent = super().send(data, *flags)
@@ -201,7 +201,7 @@ class _Connection(socket.socket):
         self._sent(sent, all_of_it=sent == len(data))
         return sent
 
-    def sendmsg(self, buffers: Any, *more: Any) -> int:  # type: ignore[override]  # noqa: ANN401 - as its base
+    def sendmsg(self, buffers: Any, *more: Any) -> int:  # noqa: ANN401 - as its base
         """See the base."""
         held = list(buffers)
         try:

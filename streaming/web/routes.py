@@ -399,10 +399,13 @@ class Pages:
         return f"id: {event['id']}\ndata: {to_json(self._api.event(event)).decode()}\n\n"
 
 
+_Content = AsyncIterator[str] | AsyncIterator[bytes]
+
+
 class _Counted(StreamingResponse):
     """An answer whose end, however it comes, is counted."""
 
-    def __init__(self, ended: Callable[[], None], content: AsyncIterator[str], **options: Any) -> None:  # noqa: ANN401 - as its base
+    def __init__(self, ended: Callable[[], None], content: _Content, **options: Any) -> None:  # noqa: ANN401 - as its base
         super().__init__(content, **options)
         self._ended = ended
 

@@ -160,7 +160,7 @@ class _Listening:
     ) -> None:
         self.connections = Connections(most)
         config = uvicorn.Config(
-            app,  # type: ignore[arg-type]  # two libraries' words for the same
+            app,
             loop="streaming.web.connection_limits:Loop",
             http=TimedProtocol.of(self.connections),
             ws="none",

@@ -183,7 +183,7 @@ def test_long_names_are_put_together_in_pieces_by_their_bytes(monkeypatch: pytes
     names = ("kafka_group_epoch", "kafka_consumergroup_group_offset", "kafka_group_rebalance_duration_seconds")
     pieces = [bytes(piece) for piece in text.text(dict.fromkeys(names, ""))]
 
-    # Lines have the cluster and the metric's name besides; a quotation mark is two bytes as it is written.
-    assert max(map(len, pieces)) < 20_000 * 2
+    # What is held may be as much before the last rows come, and lines have the metric's name and the cluster besides.
+    assert max(map(len, pieces)) < 20_000 * 2.5
     assert sum(map(len, pieces)) > 400 * 500 * 2
     assert 800 <= b"".join(pieces).count(b"\n")

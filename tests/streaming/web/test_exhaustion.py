@@ -184,7 +184,8 @@ def test_a_page_that_nobody_reads_is_given_up_where_it_is_too_much(monkeypatch: 
 
 def test_unread_answers_hold_no_more_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bodies of the API and pages: the connections that read nothing are closed, and who reads has the answer."""
-    size, seen = 3_000_000, []
+    size = 3_000_000
+    seen: list[None] = []
     monkeypatch.setattr(unread_answers, "MOST_UNREAD", 2 * size + 100)
     monkeypatch.setattr(Api, "topics", lambda _: {"filler": "x" * size})
     with serving(requests_per_second=0) as at, contextlib.ExitStack() as stack:
@@ -215,7 +216,7 @@ def test_an_answer_that_waits_for_its_reader_ends(
     monkeypatch.setattr(Api, "topics", lambda _: {"filler": "x" * 60_000})
     authority = Authority(tmp_path)
     certificate_file, key = authority.issue("server", "127.0.0.1")
-    options = {"tls_certificate_file": certificate_file, "tls_key_file": key} if tls else {}
+    options: dict[str, Any] = {"tls_certificate_file": certificate_file, "tls_key_file": key} if tls else {}
     with serving(requests_per_second=0, **options) as at, contextlib.ExitStack() as stack:
         for line in ("Connection: close", "Connection: keep-alive"):
             raw = socket.socket()
@@ -347,7 +348,7 @@ def test_probes_have_limits_of_their_own() -> None:
 def test_probes_say_numbers_and_nothing_else(tmp_path: Path) -> None:
     """In clear beside TLS, to everyone, credentials or not; no other address is there, and no other method."""
     certificate_file, key = Authority(tmp_path).issue("server", "127.0.0.1")
-    tls = {"tls_certificate_file": certificate_file, "tls_key_file": key}
+    tls: dict[str, Any] = {"tls_certificate_file": certificate_file, "tls_key_file": key}
     with serving(token=TOKEN, probe_port=0, **tls) as at:
         right = f"Authorization: Bearer {TOKEN}"
         assert [200, 503, 503] == [probe(at, *of)[0] for of in (("/healthz",), ("/ready",), ("/ready", right))]
