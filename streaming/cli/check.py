@@ -56,6 +56,7 @@ def check(
             *(() if polled else (_java(),)),
             _open_files(),
             _port(loaded),
+            *_probe_port(loaded),
             *_copies(loaded),
             _state_dir(loaded),
         ]
@@ -108,13 +109,7 @@ def _port(config: "Config") -> "Finding":
 
     host, port = config.http.host, config.http.port
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as listener:
-            # As the server does it: a port still draining its last connections is free.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
+        _listened(host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE and (own := _own_monitor(config)) is not None:
             return own
@@ -125,6 +120,35 @@ def _port(config: "Config") -> "Finding":
         lacks = "http.tls_certificate_file: found none, accepted: one, or TLS before it"
         return Finding("http port", "note", f"{free}; {lacks}, as credentials cross the network in clear otherwise")
     return Finding("http port", "ok", free)
+
+
+def _probe_port(config: "Config") -> Iterator["Finding"]:
+    from streaming.checkpoint.lock import StateLock
+    from streaming.kafka.preflight import Finding
+
+    host, port = config.http.host, config.http.probe_port
+    if port is None:
+        return
+    try:
+        _listened(host, port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and StateLock(config.state.dir).is_held():
+            return  # said of the other port
+        detail = f"http.probe_port: found {host}:{port} ({error.strerror}), accepted: a free port, 0 for any"
+        yield Finding("probe port", "fail", detail)
+        return
+    yield Finding("probe port", "ok", f"{host}:{port or 'any'} is free")
+
+
+def _listened(host: str, port: int) -> None:
+    """See that a port is free; raises OSError."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind, protocol) as listener:
+        # As the server does it: a port still draining its last connections is free.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
 
 
 def _own_monitor(config: "Config") -> "Finding | None":

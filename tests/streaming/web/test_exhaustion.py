@@ -18,12 +18,15 @@ from typing import Any, Final
 
 import pytest
 
+from lab.builders import offset_commit
 from streaming.base import wanted
 from streaming.base.errors import UsageError
 from streaming.base.wanted import GoneError, asked_by, each
 from streaming.board.board import Board
+from streaming.checkpoint.lock import StateLock
+from streaming.cli.check import _probe_port
 from streaming.config.loading import load
-from streaming.config.sections import HttpSection
+from streaming.config.sections import Config, HttpSection, StateSection
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
 from streaming.metrics.group_metrics import ALL_GROUPS, GroupShard
@@ -33,7 +36,6 @@ from streaming.web.api_answers import Api
 from streaming.web.rate_limit import Guesses, RateLimit
 from streaming.web.server import Server
 from streaming.web.unread_answers import UnreadAnswers
-from tests.builders import offset_commit
 from tests.certificates import Authority
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import CLUSTER, board_of
@@ -378,6 +380,16 @@ def test_the_port_of_probes_is_named_where_it_cannot_be_had(tmp_path: Path) -> N
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=rf"^http\.probe_port: found {port} "), serving(probe_port=port):
             pass
+        config = Config(http=HttpSection(port=0, probe_port=port), state=StateSection(dir=tmp_path))
+        (found,) = _probe_port(config)
+        assert ("fail", True) == (found.status, found.detail.startswith(f"http.probe_port: found 127.0.0.1:{port} "))
+        lock = StateLock(tmp_path)
+        lock.take()
+        lock.keep()
+        assert [] == [*_probe_port(config)]
+        lock.release()
+    assert ["ok"] == [of.status for of in _probe_port(config)]
+    assert [] == [*_probe_port(Config())]
     file = tmp_path / "monitor.yaml"
     file.write_text("http: {port: 9500, probe_port: 9500}")
     with pytest.raises(UsageError, match=r"http\.probe_port: found 9500, which is http\.port"):
