@@ -27,7 +27,13 @@ PREFIX: Final = "KafkaGroup"
 MOST_NAMED: Final = 5
 """Members in one sentence: enough to begin with, and a telephone shows them all."""
 
-GROUP: Final = "Group {{ $labels.group }} of cluster {{ $labels.cluster }}"
+
+def _shown(name: str) -> str:
+    """Prometheus's template for a name, a client's own: no receiver takes a part of it for markup or a line's end."""
+    return f"{{{{ reReplaceAll `[<>\\pC\\p{{Zl}}\\p{{Zp}}]` `?` {name} }}}}"
+
+
+GROUP: Final = f"Group {_shown('$labels.group')} of cluster {{{{ $labels.cluster }}}}"
 MONITOR: Final = "The monitor of cluster {{ $labels.cluster }}"
 
 
@@ -67,7 +73,7 @@ class Alert:
     @property
     def by_group(self) -> bool:
         """Whether it is about one group, rather than about the cluster or the monitor."""
-        return "$labels.group " in self.summary
+        return GROUP in self.summary
 
 
 def gated(condition: str, window_seconds: int | None = None) -> str:
@@ -100,7 +106,7 @@ def _members(finding: str) -> str:
     query = SIGNALS["involved_members"].promql(cluster="cluster=%q", group=f'group=%q, finding="{finding}"')
     asked = f'printf `{query}` $labels.cluster $labels.group | query | sortByLabel "member_id"'
     separator = "{{ if eq $i 0 }} Members: {{ else }}, {{ end }}"
-    named = "{{ $m.Labels.member_id }} on {{ $m.Labels.client_host }}"
+    named = f"{_shown('$m.Labels.member_id')} on {_shown('$m.Labels.client_host')}"
     return (
         f"{{{{ range $i, $m := {asked} }}}}{{{{ if lt $i {MOST_NAMED} }}}}{separator}{named}"
         f"{{{{ else if eq $i {MOST_NAMED} }}}} and more{{{{ end }}}}{{{{ end }}}}"

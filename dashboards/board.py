@@ -15,11 +15,18 @@ TAG: Final = "group-monitor"
 EPISODE_STEP_SECONDS: Final = 60
 """How finely episodes are looked for: each is seen, and a week on the screen is under the 11,000 steps of a query."""
 
-CLUSTERS: Final = Scope('cluster=~"$cluster"')
-GROUPS: Final = Scope(CLUSTERS.cluster, 'group=~"$groups"')
-ONE_GROUP: Final = Scope(CLUSTERS.cluster, 'group="$group"')
-TOPICS: Final = Scope(CLUSTERS.cluster, 'group="$group", topic=~"$topic"')
-"""What the variables below choose, as matchers."""
+CLUSTERS: Final = Scope("cluster=~`${cluster:regex}`")
+GROUPS: Final = Scope(CLUSTERS.cluster, "group=~`${groups:regex}`")
+ONE_GROUP: Final = Scope(CLUSTERS.cluster, "group=`${group:raw}`")
+TOPICS: Final = Scope(CLUSTERS.cluster, f"{ONE_GROUP.group}, topic=~`${{topic:regex}}`")
+"""What the variables below choose, as matchers.
+
+Names are clients' own. Between backticks PromQL takes every character as it is, quotes and line breaks too. Grafana's
+own escaping, for double quotes, lets those through, and makes another name of one with an apostrophe.
+"""
+
+NAMES: Final = "/^[^`]*$/"
+"""Values that are offered: a name with a backtick would end the text that it stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +183,7 @@ def _variable(name: str, label: str, query: str, *, several: bool) -> dashboard.
         .datasource(DATASOURCE)
         .refresh(dashboard_model.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(dashboard_model.VariableSort.ALPHABETICAL_CASE_INSENSITIVE_ASC)
+        .regex(NAMES)
         .multi(several)
         .include_all(several)
     )

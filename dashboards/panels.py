@@ -202,7 +202,8 @@ def stat_panel(  # noqa: PLR0913 - what can be said of a panel
 def monitor_panel(span: int = 3, height: int = 4) -> stat.Panel:
     """May the board be believed: whether the monitor is alive and has caught up with the log."""
     ready = Query(signal="ready", legend="{{cluster}}")
-    return stat_panel(Scope('cluster=~"$cluster"'), "Monitor", ready, span=span, texts=READY_TEXTS, height=height)
+    of = Scope("cluster=~`${cluster:regex}`")
+    return stat_panel(of, "Monitor", ready, span=span, texts=READY_TEXTS, height=height)
 
 
 def timeseries_panel(  # noqa: PLR0913 - as above

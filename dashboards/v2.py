@@ -184,6 +184,7 @@ def _variable(variable: Mapping[str, Any]) -> v2_model.DatasourceVariableKind | 
             sort=_SORT[variable["sort"]],
             query=_query(variable["query"]),
             definition=variable["definition"],
+            regex=variable.get("regex", ""),
             multi=variable["multi"],
             include_all=variable["includeAll"],
             all_value=variable.get("allValue"),

@@ -79,7 +79,7 @@ def test_alert_is_well_made(alert: Alert) -> None:
     assert alert.wait.value >= 60
     assert alert.summary.endswith(".")
     assert "$labels.cluster" in alert.summary
-    assert ("group" in result_labels(alert)) == ("$labels.group " in alert.summary)
+    assert ("group" in result_labels(alert)) == alert.by_group
 
 
 def result_labels(alert: Alert) -> set[str]:

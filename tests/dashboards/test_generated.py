@@ -32,10 +32,10 @@ INTERPOLATED: Final = {
     "$__rate_interval": "1m",
     "$__interval": "1m",
     "$__range": "1h",
-    "$cluster": ".*",
-    "$groups": "a|b",
-    "$group": "a",
-    "$topic": ".*",
+    "${cluster:regex}": ".*",
+    "${groups:regex}": "a|b",
+    "${group:raw}": "a",
+    "${topic:regex}": ".*",
 }
 
 

@@ -102,10 +102,10 @@ def _of_any_group(expr: str) -> str:
         ("$__rate_interval", JUST_NOW),
         ("$__interval", JUST_NOW),
         ("$__range", JUST_NOW),
-        ("$cluster", ".*"),
-        ("$groups", ".*"),
-        ("$topic", ".*"),
-        ('="$group"', '=~".*"'),
+        ("${cluster:regex}", ".*"),
+        ("${groups:regex}", ".*"),
+        ("${topic:regex}", ".*"),
+        ("=`${group:raw}`", "=~`.*`"),
     ):
         expr = expr.replace(word, value)
     return expr

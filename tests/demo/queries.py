@@ -32,9 +32,9 @@ WORDS: Final = {
     "$__rate_interval": "20s",
     "$__interval": "1m",
     "$__range": "5m",
-    "$cluster": ".*",
-    "$groups": ".*",
-    "$topic": ".*",
+    "${cluster:regex}": ".*",
+    "${groups:regex}": ".*",
+    "${topic:regex}": ".*",
 }
 
 NO_ALERT: Final = "an alert fires only where the machine is too slow for its members"
@@ -160,7 +160,8 @@ def forms(expr: str) -> tuple[str, ...]:
     """A query with Grafana's words filled in, and for each group where the board is about one."""
     for word, value in WORDS.items():
         expr = expr.replace(word, value)
-    return tuple(expr.replace("$group", group) for group in GROUPS) if "$group" in expr else (expr,)
+    one = "${group:raw}"
+    return tuple(expr.replace(one, group) for group in GROUPS) if one in expr else (expr,)
 
 
 def window(signal: Signal) -> str | None:
