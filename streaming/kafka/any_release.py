@@ -21,7 +21,10 @@ from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest, 
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.base.errors import MonitorError
+from streaming.kafka import bounded_reads
 from streaming.kafka.client_errors import Asked, Kind, in_words
+
+bounded_reads.bound()
 
 _BY_TOPIC_ID: Final = 12
 """Version of Metadata from which on topics are found by id (KIP-516, brokers from 3.1 on)."""
