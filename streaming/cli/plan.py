@@ -196,13 +196,15 @@ def _csv(groups: list[dict[str, Any]]) -> str:
     writer = csv_format.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for each in groups:
-        writer.writerow({name: _not_a_formula(value) for name, value in _row(each).items()})
+        writer.writerow({name: _csv_cell(value) for name, value in _row(each).items()})
     return text.getvalue()
 
 
-def _not_a_formula(value: object) -> object:
-    """A spreadsheet runs text that begins like a formula: names of groups are anybody's."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+def _csv_cell(value: object) -> object:
+    """Names of groups are anybody's: a spreadsheet runs text that begins like a formula, and each row has one line."""
+    if not isinstance(value, str):
+        return value
+    return f"'{printable(value)}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else printable(value)
 
 
 def _markdown(found: dict[str, Any]) -> str:

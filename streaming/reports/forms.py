@@ -59,10 +59,10 @@ def read_rehearsal(file: Path) -> dict[str, Any]:
 
 def text(report: Report) -> str:
     """For a terminal of eighty columns."""
-    parts = [_title(report), _aligned(_figures(report))]
+    parts = [printable(_title(report)), _aligned(_figures(report))]
     for title, rows in _sections(report):
         parts.append(title + "\n" + _aligned(rows, indent="  "))
-    parts += [f"{_NOTE}{note}" for note in _notes(report)]
+    parts += [f"{_NOTE}{printable(note)}" for note in _notes(report)]
     return "\n\n".join("\n".join(_wrapped(part)) for part in parts)
 
 
@@ -230,7 +230,9 @@ def _clock(ms: int) -> str:
     return time_text(ms).partition("T")[2]
 
 
-def _aligned(rows: Sequence[Row], indent: str = "") -> str:
+def _aligned(shown: Sequence[Row], indent: str = "") -> str:
+    # Names are clients' own: a line's end in one would begin a line here.
+    rows = [tuple(map(printable, row)) for row in shown]
     columns = max(len(row) for row in rows)
     widths = [max(len(row[at]) for row in rows if at < len(row)) for at in range(columns)]
     return "\n".join(
@@ -241,7 +243,7 @@ def _aligned(rows: Sequence[Row], indent: str = "") -> str:
 def _wrapped(part: str) -> Iterator[str]:
     """Lines of eighty columns; what goes on is indented under the line's last column."""
     for line in part.split("\n"):
-        left = printable(line)
+        left = line
         column = _BEFORE_LAST.match(left)
         indent = " " * min(len(left) - len(left.lstrip()) + len(_NOTE) if column is None else column.end(), 40)
         while len(left) > _WIDTH:

@@ -5,12 +5,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from rich.console import Console, RenderableType
 
+from lab import builders
 from lab.builders import NOW_MS
 from streaming.__main__ import main
 from streaming.base.text import cut
@@ -117,6 +119,78 @@ def test_commands_on_a_monitor_steer_no_terminal(url: str, capsys: pytest.Captur
             assert main([*arguments, *asked, "--url", url]) in (0, 1, 3)
             said = capsys.readouterr()
             assert set() == steering(said.out + said.err), arguments
+
+
+FORGED: Final = "line\nERROR: forged\r\u2028ERROR: forged\u0085ERROR: forged"
+
+
+@pytest.mark.parametrize("form", [[], ["--markdown"], ["--csv"], ["--html", "HTML"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["replay", "FILE"],
+        ["replay", "FILE", "--events"],
+        ["replay", "FILE", "--group", FORGED],
+        ["decode", "FILE"],
+        ["plan", "--from", "FILE"],
+        ["gate", "upgrade", "--from", "FILE"],
+        ["gate", "downgrade", "--from", "FILE"],
+        ["gate", "upgrade", "--from", "FILE", "--group", FORGED],
+        ["report", FORGED, "--from", "FILE", "--since", "2020-01-01T00:00:00Z"],
+        ["groups", "--url", "URL"],
+        ["describe", FORGED, "--url", "URL"],
+        ["describe", f"no {FORGED}", "--url", "URL"],
+        ["gate", "upgrade", "--url", "URL", "--group", FORGED],
+        ["plan", "--url", "URL"],
+        ["plan", "--url", "URL", "--group", FORGED],
+        ["report", FORGED, "--url", "URL", "--since", "2020-01-01T00:00:00Z"],
+        ["history", FORGED, "--url", "URL"],
+    ],
+    ids=ascii,
+)
+def test_no_name_begins_a_line(
+    command: list[str], form: list[str], forging: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of no command, in no form: a name of several lines stands on one of ours."""
+    file, url = forging
+    html = file.with_name("report.html")
+    here = {"FILE": str(file), "URL": url, "HTML": str(html)}
+    try:
+        status = main([here.get(word, word) for word in (*command, *form)])
+    except SystemExit as ended:
+        status = int(str(ended.code))
+    said = capsys.readouterr()
+    said_in_all = said.out + said.err + (html.read_text("utf-8") if html.exists() else "")
+
+    assert status in (0, 1, 2, 3)
+    assert [] == [line for line in said_in_all.splitlines() if line.lstrip('| >-*"').startswith("ERROR")]
+
+
+@pytest.fixture(scope="module")
+def forging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """A recording, and a monitor, of a group whose name, members, topics and metadata would each begin a line."""
+    member = builders.member(FORGED, {FORGED: [0, 1]}, instance_id=FORGED, client_id=FORGED, client_host=FORGED)
+    former = builders.member(f"b{FORGED}", {FORGED: [0]}, client_id=FORGED, client_host=FORGED)
+    records = [
+        builders.group_metadata(FORGED, generation=1, members=[member, former]),
+        builders.group_metadata(FORGED, generation=2, members=[member, former], protocol=FORGED),
+        builders.offset_commit(FORGED, FORGED, 0, 5, metadata=FORGED),
+        builders.offset_commit(FORGED, FORGED, 0, 3, metadata=FORGED),
+        builders.group_metadata(FORGED, generation=3, members=[member], protocol=FORGED),
+        (b"\x00\x63" + FORGED.encode(), FORGED.encode()),
+        (builders.offset_commit(FORGED, "t", 0, 1)[0], b"\x00\x03\x00"),
+    ]
+    file = tmp_path_factory.mktemp("forged") / "r.ndjson"
+    shard, board = Shard(), Board(EndOffsets())
+    with open_new_recording(file, HEADER) as new:
+        for offset, (key, value) in enumerate(records):
+            new.write(RecordedRecord(0, offset, NOW_MS + 10_000 * offset, key, value))
+            shard.pending.append((NOW_MS + 10_000 * offset, key, value))
+    board.apply(1, shard.flush(), NOW_MS)
+    server = Server.of(HttpSection(port=0), board, Exporter(board, "test"))
+    server.start()
+    yield file, server.url
+    server.stop()
 
 
 def test_pictures_on_a_terminal_hold_no_sequence_of_a_client_s(url: str) -> None:
