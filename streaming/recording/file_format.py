@@ -43,6 +43,10 @@ _LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes of the longest line: a record of tens of megabytes fits, a small file that unzips without end does not."""
 
 
+_MOST_PARTITIONS: Final = 5_000_000
+"""Of all topics of a recording."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTopic:
     """A topic as it was when the recording was made.
@@ -134,10 +138,14 @@ class RecordingReader:
         topics = fields.get("topics")
         if not isinstance(topics, list):
             self._refuse(_quoted(fields, "topics"), '"topics" as a list')
+        read = tuple(self._topic(topic) for topic in topics)
+        # Who owns which of them is asked of all: a number costs its writer nothing, and its reader memory.
+        if (in_all := sum(topic.partitions for topic in read)) > _MOST_PARTITIONS:
+            self._refuse(f"{in_all} partitions of all topics", f"at most {_MOST_PARTITIONS}, more than a cluster has")
         return Header(
             kafka_version=version,
             offsets_topic_partitions=partitions,
-            topics=tuple(self._topic(topic) for topic in topics),
+            topics=read,
             live_from=self._live_from(fields.get("live_from"), partitions),
         )
 
@@ -163,6 +171,7 @@ class RecordingReader:
             or not isinstance(topic.get("name"), str)
             or not _is_text(topic["id"] + topic["name"])
             or not _is_int(topic.get("partitions"))
+            or topic["partitions"] < 0
         ):
             self._refuse(
                 f"the topic {_shortened(json.dumps(topic))}",

@@ -315,6 +315,16 @@ def test_live_tail_that_is_none_is_refused(tmp_path: Path, live_from: object) ->
         pass
 
 
+@pytest.mark.parametrize("partitions", [[10**9], [4_000_000, 1_000_001], [-1]])
+def test_topics_of_a_billion_partitions_are_refused(tmp_path: Path, partitions: list[int]) -> None:
+    """Every partition has or lacks an owner, so a number in a header would take as much memory as it says."""
+    topics = [{"id": f"{number:022}", "name": f"t{number}", "partitions": of} for number, of in enumerate(partitions)]
+    path = write(tmp_path / "a.ndjson", {**HEADER_LINE, "topics": topics})
+
+    with pytest.raises(UsageError, match=r"ndjson:1: found (\d+ partitions|the topic)"), open_recording(path):
+        pass
+
+
 def test_a_header_of_a_billion_partitions_takes_no_memory(tmp_path: Path) -> None:
     """What it says of one of them is looked at, and not held against a list of all."""
     path = write(
