@@ -9,6 +9,8 @@ given to Spark as a mount of Hadoop's (`viewfs`), whose name is plain, for writi
 import hashlib
 import os
 import re
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -122,6 +124,24 @@ def is_checkpoint_alone(hidden: Path) -> bool:
         and not checkpoint.is_symlink()
         and _OF_SPARK >= names(checkpoint) >= {"metadata"}
     )
+
+
+def open_to_others(directory: Path, checkpoint: str | None = None) -> str | None:
+    """What to say where any account of this machine may write to the state, and so decide what the monitor says.
+
+    Its group may: Kubernetes' `fsGroup` and OpenShift's group 0 need that. Args as of `Location.of`, which has passed.
+    """
+    places = {"state.dir": directory}
+    if checkpoint is not None and (local := Location.of(directory, checkpoint).local) is not None:
+        places["state.checkpoint_location"] = local
+    for option, place in places.items():
+        with suppress(OSError):
+            if place.stat().st_mode & stat.S_IWOTH:
+                return (
+                    f"{option}: found {str(place)!r}, which any account of this machine may write to, accepted: one "
+                    "that only this account and its group may (chmod o-w)"
+                )
+    return None
 
 
 def names(directory: Path) -> set[str]:

@@ -64,6 +64,8 @@ def run(
     get_logger("start").info("starting", version=release(), brokers=brokers, open_files=open_files.soft)
     if open_files.is_low:
         get_logger("start").warning("open_files_low", found=open_files.hard, accepted=f"{LOW} or more (ulimit -Hn)")
+    for each in loaded:
+        _warn_of_open_state(each)
     if polled:
         from streaming.monitor.polled import run as run_polled  # imported last, as below; no Spark is started
 
@@ -74,6 +76,16 @@ def run(
     )
 
     run_monitors(loaded, standby=standby, rebuild=rebuild)
+
+
+def _warn_of_open_state(config: "Config") -> None:
+    """Log where others may write to what the monitor believes of its own."""
+    from streaming.base.logging_setup import get_logger  # imported late, as above
+    from streaming.checkpoint.location import open_to_others
+
+    checkpoint = config.state.checkpoint_location if config.source.kind == "log" else None
+    if (found := open_to_others(config.state.dir, checkpoint)) is not None:
+        get_logger("state").warning("state_open_to_others", reason=found)
 
 
 def _is_polled(loaded: "list[Config]", *, standby: bool, rebuild: bool) -> bool:

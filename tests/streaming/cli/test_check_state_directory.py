@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from streaming.cli.check import _state_dir
+from streaming.cli.run import _warn_of_open_state
 from streaming.config.loading import Config
 
 
@@ -43,3 +45,21 @@ def test_checkpoint_that_an_earlier_release_hid_is_named(tmp_path: Path) -> None
     assert "note" == found.status
     assert str(hidden.parent) in found.detail
     assert "ok" == _state_dir(config(tmp_path / "a b")).status
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o770, 0o2775, 0o777, 0o1777, 0o702])
+def test_directory_that_others_may_write_to_is_named(tmp_path: Path, mode: int) -> None:
+    """Its group may, as on a volume of Kubernetes; others decide what the monitor says: `check` and `run` say so."""
+    directory = tmp_path / "state"
+    directory.mkdir()
+    directory.chmod(mode)
+    is_open = bool(mode & 0o002)
+    found = _state_dir(config(directory))
+    elsewhere = _state_dir(config(tmp_path, checkpoint=f"file://{directory}"))
+    with capture_logs() as logged:
+        _warn_of_open_state(config(directory))
+
+    assert ("note" if is_open else "ok") == found.status == elsewhere.status
+    assert is_open == found.detail.startswith(f"state.dir: found '{directory}', which any account of this machine may")
+    assert is_open == elsewhere.detail.startswith(f"state.checkpoint_location: found '{directory}', which any account")
+    assert [("state_open_to_others", found.detail)] * is_open == [(of["event"], of["reason"]) for of in logged]
