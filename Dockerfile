@@ -13,7 +13,7 @@ RUN apt-get update \
 WORKDIR /build
 # What is fetched depends on these files only, so a change of the code fetches nothing.
 COPY Makefile pyproject.toml requirements.lock requirements.run.lock requirements.extras.lock ./
-COPY conf/ivy.xml conf/ivysettings.xml conf/
+COPY conf/ivy.xml conf/ivysettings.xml conf/jars.sha256 conf/
 COPY streaming/__init__.py streaming/
 COPY streaming/base/__init__.py streaming/base/errors.py streaming/base/
 COPY streaming/spark/__init__.py streaming/spark/java.py streaming/spark/

@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test test-fast faults brokers chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts soak-hurried histories package package-test lock clean
+.PHONY: help setup classes demo test test-fast faults attack brokers chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts soak-hurried histories package package-test lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
 
@@ -59,6 +59,9 @@ test-fast: setup ## the tests without Spark or a broker
 faults: classes ## put a monitor through faults, and write down what came of it (FAULTS_ARGS="--rounds N --which NAME,…")
 	@FAULTS=all $(BIN)/python -m pytest tests/faults/test_ghosts.py tests/faults/test_recreated.py tests/faults/test_catch_up.py tests/faults/test_parts.py
 	@exec $(BIN)/python -m tests.faults $(FAULTS_ARGS)
+
+attack: classes ## attack a monitor on loopback in each way that once worked, and look at what it holds (ATTACKS="--which long_names,… --write")
+	@exec $(BIN)/python -P -m tests.attack $(ATTACKS)
 
 brokers: classes ## a monitor beside a real broker of each release, compared with its own tools (BROKERS="--which 2.0.1,3.9.2")
 	@exec $(BIN)/python -P -m tests.brokers $(BROKERS)
@@ -180,6 +183,13 @@ $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 			-retrieve '$(CACHE)/jars/$*/[artifact]-[revision].[ext]' -sync > $(CACHE)/ivy.log 2>&1; then \
 		grep -iE 'unresolved dependency|download failed|not found|unknownhost|refused|timed out' $(CACHE)/ivy.log | head -3 >&2 || true; \
 		echo "error: jars: not all of conf/ivy.xml could be fetched (see $(CACHE)/ivy.log); is the registry within reach?" >&2; \
+		exit 2; \
+	fi
+	@# A jar that is not the one that was tried, whoever handed it out, is not used.
+	@cd $(CACHE)/jars && if ! { ! sums=$$(grep ' $*/' ../../conf/jars.sha256) || \
+			$$(command -v sha256sum || echo shasum -a 256) -c - <<< "$$sums" > ../jars.log 2>&1; }; then \
+		grep -v ': OK$$' ../jars.log | head -3 >&2 || true; \
+		echo "error: jars: not those of conf/jars.sha256 (see $(CACHE)/jars.log), accepted: the ones that are" >&2; \
 		exit 2; \
 	fi
 	@touch $@

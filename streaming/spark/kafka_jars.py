@@ -4,6 +4,7 @@ A checkout has them from `make setup`, with the same list (`conf/ivy.xml`) and t
 """
 
 import argparse
+import hashlib
 import importlib.util
 import re
 import shutil
@@ -23,6 +24,7 @@ MEGABYTES: Final = 55
 
 _LIST: Final = ROOT / "conf" / "ivy.xml"
 _SETTINGS: Final = ROOT / "conf" / "ivysettings.xml"
+_DIGESTS: Final = ROOT / "conf" / "jars.sha256"
 _REASON: Final = re.compile(r"(?i)unresolved dependency|download failed|not found|unknownhost|refused|timed out")
 
 DIRECTORY: Final = CACHE / "jars" / ("kafka" if IS_CHECKOUT else f"kafka-{zlib.crc32(_LIST.read_bytes()):08x}")
@@ -43,7 +45,7 @@ def fetch(configuration: str = "kafka", directory: Path | None = None) -> None:
 
     Raises:
         UsageError: no usable Java, or the directory cannot be written.
-        CannotTellError: the registry is out of reach, or does not have all.
+        CannotTellError: the registry is out of reach, or does not have all, or others under their names.
     """
     directory = directory or DIRECTORY
     try:
@@ -61,6 +63,7 @@ def fetch(configuration: str = "kafka", directory: Path | None = None) -> None:
                     f"jars: not all of {_LIST.name} could be fetched ({reason[:200]}; see {log}); is Maven's central "
                     "registry within reach?"
                 )
+            _refuse_others(configuration, made)
             # Another process may have been quicker.
             shutil.rmtree(directory, ignore_errors=True)
             made.rename(directory)
@@ -68,6 +71,25 @@ def fetch(configuration: str = "kafka", directory: Path | None = None) -> None:
         raise UsageError(
             f"jars: found {str(directory.parent)!r}: {error.strerror}, accepted: a writable XDG_CACHE_HOME"
         ) from error
+
+
+def _refuse_others(configuration: str, directory: Path) -> None:
+    """See that each jar is the one that was tried, whoever handed it out; a configuration without digests has any.
+
+    Raises:
+        CannotTellError: one is another, missing or one more.
+    """
+    lines = [line.split() for line in _DIGESTS.read_text("ascii").splitlines()]
+    expected = {name: digest for digest, name in lines if name.startswith(f"{configuration}/")}
+    found = {
+        f"{configuration}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.iterdir()
+    }
+    others = sorted({name for name, _ in expected.items() ^ found.items()})
+    if expected and others:
+        raise CannotTellError(
+            f"jars: found {others[0]} ({len(others)} in all) that is not the one of {_DIGESTS.name}, accepted: the one "
+            "that is; what handed it out cannot be trusted"
+        )
 
 
 def _command(configuration: str, into: Path, cache: Path) -> list[str]:
