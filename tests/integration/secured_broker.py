@@ -1,8 +1,8 @@
 """A broker that lets in by every way Kafka has, and lets do nothing that was not allowed.
 
 One node, one listener for each way: TLS, mutual TLS, SASL over TLS with all mechanisms, two whose certificates are
-wrong, and a plain one for the tests themselves, who alone may do everything. By whatever way, the monitor is
-`User:monitor`.
+wrong, one that says it is elsewhere, and a plain one for the tests themselves, who alone may do everything. By whatever
+way, the monitor is `User:monitor`.
 """
 
 import os
@@ -32,9 +32,10 @@ USER: Final = "monitor"
 PRINCIPAL: Final = f"User:{USER}"
 PASSWORD: Final = "planted-broker-password-Zq7"  # noqa: S105 - of a user that lives as long as the test
 CLIENT_SECRET: Final = "planted-client-secret-Xw9"  # noqa: S105 - as above
+THIRD_HOST: Final = "127.0.0.2"
 _ADMIN_SECONDS: Final = 30
 
-_TLS_LISTENERS: Final = ("TLS", "MUTUAL", "SASL", "MSK", "ELSEWHERE", "EXPIRED")
+_TLS_LISTENERS: Final = ("TLS", "MUTUAL", "SASL", "MSK", "ELSEWHERE", "EXPIRED", "AWAY")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 MSK: Final = "MSK"
 """As brokers of Amazon MSK with IAM: tokens that AWS credentials sign, checked by `MskSignatures.java`."""
@@ -53,6 +54,7 @@ class SecuredBroker:
         servers: listener → HOST:PORT.
         authority: signed all certificates.
         tokens: the token endpoint.
+        third_host: where the listener AWAY says that the broker is; no one listens there.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -69,8 +71,11 @@ class SecuredBroker:
         self.client_files = self.authority.issue("client", "client.test", common_name=USER)
         self.stranger_files = self.stranger.issue("stranger-client", "client.test", common_name=USER)
         self._stack = ExitStack()
-        for name in ("listeners", "advertised.listeners"):
-            self.broker._properties[name] += "".join(f",{way}://{server}" for way, server in self.servers.items())
+        (port,) = _free_ports(1)
+        self.third_host = (THIRD_HOST, port)
+        told = {**self.servers, "AWAY": f"{THIRD_HOST}:{port}"}
+        for name, servers in (("listeners", self.servers), ("advertised.listeners", told)):
+            self.broker._properties[name] += "".join(f",{way}://{server}" for way, server in servers.items())
         self.broker._properties.update(self._properties())
 
     @property
@@ -156,8 +161,9 @@ class SecuredBroker:
         good = self._keystore("broker", *self.authority.issue("broker", HOST))
         elsewhere = self._keystore("elsewhere", *self.authority.issue("elsewhere", "elsewhere.test"))
         expired = self._keystore("expired", *self.authority.issue("expired", HOST, expired=True))
-        protocols = {name: "SASL_SSL" if name in ("SASL", MSK) else "SSL" for name in _TLS_LISTENERS}
-        sasl, msk = "listener.name.sasl", "listener.name.msk"
+        protocols = {name: "SASL_SSL" if name in ("SASL", MSK, "AWAY") else "SSL" for name in _TLS_LISTENERS}
+        sasl, msk, away = "listener.name.sasl", "listener.name.msk", "listener.name.away"
+        plain = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
         return {
             "listener.security.protocol.map": ",".join(
                 ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", *(f"{name}:{kind}" for name, kind in protocols.items())]
@@ -171,9 +177,9 @@ class SecuredBroker:
             "listener.name.elsewhere.ssl.keystore.location": str(elsewhere),
             "listener.name.expired.ssl.keystore.location": str(expired),
             f"{sasl}.sasl.enabled.mechanisms": ",".join(MECHANISMS),
-            f"{sasl}.plain.sasl.jaas.config": (
-                f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
-            ),
+            f"{sasl}.plain.sasl.jaas.config": plain,
+            f"{away}.sasl.enabled.mechanisms": "PLAIN",
+            f"{away}.plain.sasl.jaas.config": plain,
             f"{sasl}.scram-sha-256.sasl.jaas.config": (
                 "org.apache.kafka.common.security.scram.ScramLoginModule required;"
             ),

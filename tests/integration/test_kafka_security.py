@@ -5,10 +5,13 @@ What must be allowed behind the door is `streaming.kafka.permissions`; each is t
 
 import json
 import os
+import socket
+import ssl
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pytest
 from cloudevents.core.bindings.kafka import KafkaMessage, from_binary, from_structured
@@ -39,6 +42,7 @@ from tests.integration.secured_broker import (
     CLIENT_SECRET,
     MSK,
     PASSWORD,
+    THIRD_HOST,
     WAYS,
     SecuredBroker,
 )
@@ -91,6 +95,57 @@ def test_every_client_comes_in(broker: SecuredBroker, way: str) -> None:
     assert {} == not_ok(config)
     admin = AdminClient(connectable({**confluent_settings(config.kafka, "test"), "log_level": 2}))
     assert 1 == len(admin.list_topics(timeout=20).brokers)
+
+
+class ThirdHost:
+    """Speaks TLS where a broker says that it is, and notes what it is told; use as a context manager.
+
+    Attributes:
+        connections: how often it was connected to.
+        told: what came through handshakes that were finished.
+    """
+
+    def __init__(self, address: tuple[str, int], files: tuple[Path, Path]) -> None:
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._context.load_cert_chain(*files)
+        self._listening = socket.create_server(address)
+        self.connections, self.told = 0, b""
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                bare, _ = self._listening.accept()
+                self.connections += 1
+                with suppress(OSError), bare:
+                    bare.settimeout(5)
+                    with self._context.wrap_socket(bare, server_side=True) as connection:
+                        self.told += connection.recv(65_536)
+
+
+@pytest.mark.parametrize("whose", ["a stranger's", "another name's"])
+def test_a_host_that_a_broker_names_gets_no_credentials(broker: SecuredBroker, whose: str) -> None:
+    """Where the advertised listener points elsewhere: that host has to show a certificate for its name, too."""
+    authority = broker.stranger if whose == "a stranger's" else broker.authority
+    name = THIRD_HOST if whose == "a stranger's" else "third.test"
+    config = broker.config("PLAIN", broker.servers["AWAY"])
+    with ThirdHost(broker.third_host, authority.issue(f"third-{len(whose)}", name)) as third:
+        found = not_ok(config)
+        asked = third.connections
+        consumer = Consumer({**confluent_settings(config.kafka, "test"), "group.id": "unused", "log_level": 0})
+        consumer.assign([TopicPartition("__consumer_offsets", 0, 0)])
+        assert [] == [message for message in consumer.consume(1, timeout=5) if message.error() is None]
+        consumer.close()
+
+        assert found
+        assert 0 < asked < third.connections
+        assert b"" == third.told
 
 
 @pytest.mark.parametrize("way", WAYS)
