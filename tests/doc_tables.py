@@ -1,10 +1,10 @@
-"""Writes records.md, events.md, and lists and tables in permissions.md, brokers.md, faults.md and lab.md.
+"""Writes records.md, events.md, and lists and tables in permissions, brokers, faults, security and lab.md.
 
 With `--check` it compares them, and writes nothing.
 
 What they say is taken from where it holds: the registry of record types and its handlers, the recordings of real
 brokers, the kinds of events, the alert rules, the docstrings of the tests that hold each of them, and what
-`make brokers`, `make faults` and `make soak` found.
+`make brokers`, `make faults`, `make attack` and `make soak` found.
 """
 
 import argparse
@@ -34,6 +34,7 @@ from streaming.kafka.permissions import (
     acl_commands,
 )
 from tests.alarm_cases import ANY_ALARM, CASES
+from tests.attack import results as attacks
 from tests.brokers import page as brokers
 from tests.faults import page as faults
 from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
@@ -385,10 +386,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := unheld():
         sys.stderr.write(f"error: tests/alarm_cases.py: found no tests of {', '.join(missing)}\n")
         return 1
-    page, tried = DOCS / "permissions.md", DOCS / "faults.md"
+    page, tried, attacked = DOCS / "permissions.md", DOCS / "faults.md", DOCS / "security.md"
     made = {DOCS / "records.md": records(), DOCS / "events.md": events()}
     made[page] = polled(permissions(page.read_text("utf-8")))
     made[tried] = faults.page(tried.read_text("utf-8"))
+    made[attacked] = attacks.page(attacked.read_text("utf-8"))
     releases = DOCS / "brokers.md"
     made[releases] = brokers.page(releases.read_text("utf-8"))
     soaked = DOCS / "lab.md"

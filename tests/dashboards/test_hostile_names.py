@@ -18,14 +18,15 @@ import yaml
 
 from dashboards.board import GROUPS, NAMES, ONE_GROUP
 from dashboards.build import GENERATED, RULES
+from lab import builders
+from lab.builders import NOW_MS
 from streaming.base.text import cut
 from streaming.board.board import Board
 from streaming.config.sections import HttpSection
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.exporter import Exporter
 from streaming.web.server import Server
-from tests import builders, hostile
-from tests.builders import NOW_MS
+from tests import hostile
 from tests.dashboards.prometheus_tools import answer, needs_prometheus, needs_promtool, promtool, running_prometheus
 from tests.streaming.board_rows import Shard
 

@@ -1,0 +1,142 @@
+"""`make attack`: a broker and a monitor on loopback, attacked in every way that once worked, or might.
+
+    python -P -m tests.attack [--which NAME[,NAME…]] [--write]
+
+Each attack is bounded; all take some minutes. During each, the probes are asked as an orchestrator asks them, and an
+offset is committed that has to be shown afterwards. Ends with status 1 where anything did not hold: a probe was
+refused, the commit is not shown, or memory and descriptors are not back to within a tenth of what they were.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+from unittest import mock
+
+from streaming.demo import embedded_broker
+from streaming.demo.embedded_broker import EmbeddedBroker
+from tests.attack import results
+from tests.attack.attacks import ATTACKS, Attack
+from tests.attack.results import HEADERS, Result, left
+from tests.attack.scene import SHOWN_SECONDS, Figures, Scene, make_topic
+
+REST_SECONDS: Final = 90.0
+"""How long what was held may take to come back: closed connections, collected memory."""
+START_SECONDS: Final = 240.0
+"""A broker's, on a machine that others use as well."""
+WARM_SECONDS: Final = 20.0
+"""A start is followed by trims of memory, and the first answers load what makes them."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Attack; returns 1 where anything did not hold."""
+    parser = argparse.ArgumentParser(prog="make attack", description="Attack a monitor.")
+    names = [attack.does.__name__ for attack in ATTACKS]
+    parser.add_argument("--which", default=",".join(names), help="names of attacks, by default all")
+    parser.add_argument("--keep", type=Path, help="a directory for what broker and monitors leave")
+    parser.add_argument("--write", action="store_true", help="keep the figures for the docs")
+    chosen = parser.parse_args(arguments)
+    wanted = chosen.which.split(",")
+    if unknown := [name for name in wanted if name not in names]:
+        parser.error(f"--which: found {', '.join(unknown)}, accepted: {', '.join(names)}")
+    attacks = [attack for attack in ATTACKS if attack.does.__name__ in wanted]
+    found: list[Result] = []
+    with ExitStack() as stack:
+        directory = chosen.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="attack-")))
+        with mock.patch.object(embedded_broker, "_START_SECONDS", START_SECONDS):
+            broker = stack.enter_context(EmbeddedBroker(directory / "broker"))
+        make_topic(broker.bootstrap_servers)
+        for kind in dict.fromkeys(attack.kind for attack in attacks):
+            with Scene(kind, broker.bootstrap_servers, directory / kind) as scene:
+                warm_up(scene)
+                for attack in attacks:
+                    if attack.kind == kind:
+                        found.append(tried(attack, scene))
+                        say(" | ".join(found[-1].cells()))
+    say("")
+    for line in table(found):
+        say(line)
+    if chosen.write:
+        results.save(found)
+    return 1 if any(row.broken for row in found) else 0
+
+
+def warm_up(scene: Scene) -> None:
+    """Let it show a commit, answer at each address, and come to rest."""
+    is_shown = scene.commit_one()
+    end = time.monotonic() + WARM_SECONDS
+    while time.monotonic() < end or not is_shown():
+        for path in ("/", "/metrics", "/api/v1/groups", "/plan", "/roll"):
+            scene.status(path)
+        time.sleep(0.2)
+
+
+def tried(attack: Attack, scene: Scene) -> Result:
+    """What came of an attack."""
+    begun, before = time.monotonic(), scene.figures()
+    broken: list[str] = []
+    with scene.probed() as probes:
+        is_shown = scene.commit_one()
+        try:
+            attack.does(scene)
+        except (AssertionError, OSError) as error:
+            broken.append(str(error).partition("\n")[0])
+    shown = _within(SHOWN_SECONDS, is_shown)
+    after = _at_rest(scene, before)
+    if not shown:
+        broken.append("a commit of meanwhile is not shown")
+    if not attack.may_refuse:
+        broken += [f"{path} without an answer {of} times" for path, of in probes.unanswered.items() if of]
+        broken += [f"unhealthy {probes.refused['/healthz']} times"] if probes.refused["/healthz"] else []
+    if scene.status("/healthz") != 200 or scene.status("/ready") != 200:
+        broken.append("probes are refused afterwards")
+    return Result(
+        attack=attack.name,
+        before=before,
+        during=probes.most or before,
+        after=after,
+        asked=probes.asked,
+        unanswered=sum(probes.unanswered.values()),
+        unhealthy=probes.refused["/healthz"],
+        unready=probes.refused["/ready"],
+        slowest_seconds=round(probes.slowest_seconds, 3),
+        shown=shown,
+        seconds=round(time.monotonic() - begun, 1),
+        broken=[*broken, *left(before, after)],
+    )
+
+
+def _at_rest(scene: Scene, before: Figures) -> Figures:
+    """What is held once it is back, or after a while."""
+    _within(REST_SECONDS, lambda: not left(before, scene.figures()))
+    return scene.figures()
+
+
+def _within(seconds: float, holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.5)
+    return True
+
+
+def table(found: Sequence[Result]) -> list[str]:
+    """Columns as wide as they need."""
+    rows = [HEADERS, *(tuple(row.cells()) for row in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADERS))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def say(text: str) -> None:
+    """A line, at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
