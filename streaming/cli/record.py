@@ -70,7 +70,9 @@ def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> 
                     found.add(group)
             for partition, batches in sorted(recorder.stepped_over.items()):
                 for of in batches:
-                    output.warn(f"partition {partition}: offsets {of.first} to {of.end - 1} cannot be read ({of.reason})")
+                    output.warn(
+                        f"partition {partition}: offsets {of.first} to {of.end - 1} cannot be read ({of.reason})"
+                    )
             missing = [] if follow else [name for name in groups if name not in found]
             if missing:
                 accepted = f"a group that {config.kafka.offsets_topic} has records of"

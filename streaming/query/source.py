@@ -406,7 +406,9 @@ class Piece(NamedTuple):
         note, batches = self.read_late(late_seconds, tombstone_seconds), (lost.batches or {}).get(self.partition)
         if not batches or (note is not None and note.unread):
             return note
-        return (note or Note((self.commits, self.membership)))._replace(stepped_over=tuple(map(tuple, batches)))
+        return (note or Note((self.commits, self.membership)))._replace(
+            stepped_over=tuple((of.first, of.end, of.reason) for of in batches)
+        )
 
     def owed(self) -> Note:
         """What is said of it where it could not be read."""

@@ -63,6 +63,7 @@ class Configured(ReleasedBrokers):
 
     def __init__(self, release: str, *kinds: str, topics: Iterable[str] = ("__consumer_offsets",)) -> None:
         super().__init__({1: release})
+        self._release = release
         self._kinds = kinds
         self._topics = topics
 
@@ -75,7 +76,7 @@ class Configured(ReleasedBrokers):
         # A broker says nothing of what it does not know, nor of what may not be described.
         kind = of.resource_type.name.lower()
         known = kind in self._kinds and (kind != "topic" or of.name in self._topics)
-        known = known and not (kind == "group" and self.releases[1] < "4.0") and config_filter == "all"
+        known = known and not (kind == "group" and self._release < "4.0") and config_filter == "all"
         return {kind: {of.name: {name: {"value": "1"}} if known else {}}}
 
     def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:

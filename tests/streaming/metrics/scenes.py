@@ -455,7 +455,7 @@ def hardly_read() -> Board:
     board.health.offsets_partitions = 8
     copy = Shard(6).write(builders.offset_commit("idle", "orders", 0, 1, timestamp=THEN_MS - 1), timestamp_ms=THEN_MS)
     board.settled(1, copy)
-    totals = board.shown.shards[7] | {"unreadable": [[2, 5, 9, THEN_MS]], "unreadable_batches": 2}
+    totals = {**board.shown.shards[7], "unreadable": [[2, 5, 9, THEN_MS]], "unreadable_batches": 2}
     board.apply(2, [(7, "shard", "", json.dumps(totals), "")], NOW_MS)
     return board
 

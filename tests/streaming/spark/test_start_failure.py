@@ -6,10 +6,11 @@ from unittest.mock import MagicMock
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 from streaming.base.errors import CannotTellError
 from streaming.config.loading import Config
-from streaming.spark import session, start_failure
+from streaming.spark import callbacks, session, start_failure
 
 EARLIER = "Caused by: java.lang.IllegalStateException: of the start before\n"
 ENDED = PySparkRuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
@@ -78,9 +79,9 @@ def test_words_are_asked_for_while_the_jvm_is_there(tmp_path: Path, monkeypatch:
     builder.appName.return_value = builder.master.return_value = builder.config.return_value = builder
     builder.getOrCreate.side_effect = OfJava
     monkeypatch.setattr(session, "output_to", launch)
-    monkeypatch.setattr(session.SparkSession, "builder", builder)
-    monkeypatch.setattr(session.callbacks, "choose_mode", lambda: None)
-    monkeypatch.setattr(session.callbacks, "close_when_interrupted", lambda: None)
+    monkeypatch.setattr(SparkSession, "builder", builder)
+    monkeypatch.setattr(callbacks, "choose_mode", lambda: None)
+    monkeypatch.setattr(callbacks, "close_when_interrupted", lambda: None)
 
     with pytest.raises(
         CannotTellError, match=r"does not start \(java.lang.NoSuchMethodError: 'void y\(\)'\), accepted"

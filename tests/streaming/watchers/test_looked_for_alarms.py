@@ -11,6 +11,7 @@ from lab import builders as log
 from lab import coordinator_events as happens
 from streaming.board import attention
 from streaming.board.board import Board
+from streaming.board.event_window import Event
 from streaming.metrics.exporter import Exporter
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.histories import Moment, at
@@ -119,7 +120,7 @@ class Watched:
         """As after a restart: what was reported is known by the events that are kept."""
         self.watch = OverdueWatch(self.board, self.board.events.add, lambda: self.now_ms)
 
-    def until(self, kind: str, count: int) -> list[dict[str, Any]]:
+    def until(self, kind: str, count: int) -> list[Event]:
         """What is reported of a kind, once there is so much of it or an hour of looks is over."""
         looks = 0
         while len(found := self.reported(kind)) < count and looks < 360:
@@ -128,7 +129,7 @@ class Watched:
             self.watch.check()
         return found
 
-    def reported(self, kind: str) -> list[dict[str, Any]]:
+    def reported(self, kind: str) -> list[Event]:
         return [event for event in self.board.latest_events(999) if event["kind"] == kind]
 
     def reasons(self) -> dict[str, str]:
