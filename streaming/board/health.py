@@ -77,6 +77,10 @@ class Health:
             self._readiness = Readiness(loaded=True)
             self._since_ms = now_ms()
 
+    def set_agreed(self, agreed: Mapping[int, int]) -> None:
+        """Show up to which batch that cannot be read the coordinators have confirmed what is shown, by partition."""
+        self.agreed = agreed
+
     def observe_shown(self, written_ms: Iterable[int], now_ms: int) -> None:
         """Count how long it took until records of these times were shown; not of what is caught up with."""
         if self.caught_up:

@@ -80,7 +80,7 @@ class CoordinatorCheck:
 
     def start(self) -> None:
         """Take what is known from a former run, and begin."""
-        self._board.health.agreed = self._kept()
+        self._board.health.set_agreed(self._kept())
         self._thread.start()
 
     def check(self) -> None:
@@ -119,7 +119,7 @@ class CoordinatorCheck:
         differ = tuple(sorted(names - known))
         if not differ:
             health = self._board.health
-            health.agreed = {**health.agreed, partition: number}
+            health.set_agreed({**health.agreed, partition: number})
             self._keep(health.agreed)
             _log.info("coordinator_agrees", partition=partition, groups=len(names))
         elif self._differ.get(partition) != differ:

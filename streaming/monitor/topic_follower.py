@@ -200,7 +200,7 @@ class TopicFollower:
             _log.error("record_unreadable", cluster=self._cluster, reason=str(error))
             return
         agreed = held.get("agreed", {})
-        self._board.health.agreed = {int(partition): int(number) for partition, number in agreed.items()}
+        self._board.health.set_agreed({int(partition): int(number) for partition, number in agreed.items()})
         self._board.apply(self._batch, list(topic_format.shard_rows(held)), self._clock_ms())
         self._batch += 1
         if held["ready"] and not self._is_ready:
