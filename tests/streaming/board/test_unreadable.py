@@ -58,7 +58,7 @@ def test_a_new_commit_does_not_end_the_doubt() -> None:
     board.apply(10, met(1), NOW_MS)
     assert {UNREAD: 7} == doubts(board, UNREAD)
 
-    board.health.agreed = {7: 1}
+    board.health.set_agreed({7: 1})
     assert ({UNREAD: None}, ()) == (doubts(board, UNREAD), board.health.standing().unread.unreadable)
 
     board.apply(11, met(1, 2), NOW_MS)
@@ -73,7 +73,7 @@ def test_the_doubt_survives_a_restart_and_not_a_rebuild() -> None:
     board.load(met(1))
     assert {7} == {*board.health.standing().unread.doubts}
 
-    board.health.agreed = {7: 1}
+    board.health.set_agreed({7: 1})
     board.start_over()
     assert not board.health.standing().unread
 
