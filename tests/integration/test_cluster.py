@@ -5,6 +5,7 @@ The log is a topic of ours of the same layout, so what has to be shown follows f
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -24,9 +25,10 @@ from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
 from lab.builders import NOW_MS, RecordBytes, offset_commit
 from lab.monitor_process import END_SECONDS, READY_SECONDS, MonitorProcess, until
+from streaming.base.places import CACHE
 from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.histories import recorded
-from tests.integration.far_checkpoints import FAR
+from tests.integration.far_checkpoints import FAR, SPARK_JARS
 from tests.integration.standalone import SPARK_HOME, StandaloneCluster
 from tests.left_out import asked_for
 from tests.test_docs import commands
@@ -208,6 +210,17 @@ def test_a_cluster_in_little_gives_the_same_answer(log: Log, tmp_path: Path) -> 
         monitor.terminate()
         assert 0 == monitor.await_end(4 * END_SECONDS)
         until(lambda: not monitor.left_over(), 90, "processes of a monitor are still there")
+
+
+def test_no_jar_of_s3_stands_before_one_of_sparks() -> None:
+    """Amazon's library asks for Netty and SLF4J of versions with which Spark does not start."""
+    for_s3, of_spark = (
+        {re.sub(r"-\d.*", "", jar.name) for jar in directory.glob("*.jar")}
+        for directory in (CACHE / "jars" / "s3", SPARK_JARS)
+    )
+
+    assert {"hadoop-aws", "analyticsaccelerator-s3"} <= for_s3
+    assert set() == for_s3 & of_spark
 
 
 @pytest.mark.parametrize("kind", FAR)
