@@ -78,7 +78,7 @@ def test_words_are_asked_for_while_the_jvm_is_there(tmp_path: Path, monkeypatch:
     builder = MagicMock()
     builder.appName.return_value = builder.master.return_value = builder.config.return_value = builder
     builder.getOrCreate.side_effect = OfJava
-    monkeypatch.setattr(session, "output_to", launch)
+    monkeypatch.setattr("streaming.spark.session.output_to", launch)
     monkeypatch.setattr(SparkSession, "builder", builder)
     monkeypatch.setattr(callbacks, "choose_mode", lambda: None)
     monkeypatch.setattr(callbacks, "close_when_interrupted", lambda: None)
