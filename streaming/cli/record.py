@@ -70,9 +70,8 @@ def _record(config: "Config", out: Path, groups: list[str], *, follow: bool) -> 
                     found.add(group)
             for partition, batches in sorted(recorder.stepped_over.items()):
                 for of in batches:
-                    output.warn(
-                        f"partition {partition}: offsets {of.first} to {of.end - 1} cannot be read ({of.reason})"
-                    )
+                    where = f"partition {partition}: offsets {of.first} to {of.end - 1}"
+                    output.warn(f"{where} cannot be read ({of.reason})")
             missing = [] if follow else [name for name in groups if name not in found]
             if missing:
                 accepted = f"a group that {config.kafka.offsets_topic} has records of"
