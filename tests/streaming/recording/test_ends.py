@@ -42,7 +42,7 @@ class Log:
     def first(self, partitions: Collection[int]) -> dict[int, int]:
         return dict.fromkeys(partitions, 1)
 
-    def reader(self, *_: object, committed: bool, timeout_seconds: float) -> Any:
+    def reader(self, *_: object, committed: bool, **_settings: object) -> Any:
         return Reader(self, committed=committed)
 
 
@@ -52,7 +52,7 @@ class Reader:
     def __init__(self, log: Log, *, committed: bool) -> None:
         self._log, self._committed = log, committed
 
-    def read(self, ranges: Ranges, left_out: set[int] | None) -> Generator[Columns]:
+    def read(self, ranges: Ranges, left_out: set[int] | None, _stepped_over: object) -> Generator[Columns]:
         self._log.reads.append((self._committed, dict(ranges)))
         for partition, (start, end) in ranges.items():
             if partition in self._log.dead:
