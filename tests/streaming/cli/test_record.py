@@ -10,6 +10,7 @@ from coordinator_model.state.shards import offsets_partition
 from lab.builders import group_metadata, member
 from streaming.__main__ import main
 from streaming.kafka import preflight
+from streaming.kafka.range_reader import SteppedOver
 from streaming.recording import recorder
 from streaming.recording.file_format import Header, RecordedRecord, open_recording
 
@@ -23,6 +24,7 @@ class FakeLog:
         self.partitions = partitions
         self.ends = dict.fromkeys(partitions, 1)
         self.open_transactions: dict[int, int] = {}
+        self.stepped_over: dict[int, list[SteppedOver]] = {3: [SteppedOver(4, 7, "does not unpack")]}
 
     def records(self, _: Callable[[float], None]) -> Iterator[RecordedRecord]:
         for name in ("orders", "payments"):
@@ -45,6 +47,13 @@ def log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def recorded(out: Path, *options: str) -> int:
     return main(["record", "--bootstrap-server", "127.0.0.1:9", "--out", str(out), *options])
+
+
+def test_a_batch_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The recording lacks it; the rest is there."""
+    assert 0 == recorded(tmp_path / "log.ndjson", "--group", "orders")
+
+    assert "partition 3: offsets 4 to 6 cannot be read (does not unpack)" in capsys.readouterr().err
 
 
 def test_the_groups_that_are_named(tmp_path: Path) -> None:
