@@ -2,8 +2,11 @@
 
 import json
 import os
+import resource
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +17,7 @@ import pyspark
 import pytest
 from py4j.finalizer import ThreadSafeFinalizer
 from pyarrow import parquet
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -27,6 +31,7 @@ from streaming.checkpoint.location import Location
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
 from streaming.monitor.cds_training import rehearse
+from streaming.query import row_socket
 from streaming.query.foreach_batch import BatchWriter
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import packed, packed_output, unpacked_output
@@ -341,6 +346,52 @@ def test_a_micro_batch_leaves_nothing_behind(spark: SparkSession) -> None:
     assert rows == taken
     assert 1 == len(before - after)
     assert set() == after - before
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[Callable[[], None]]:
+    """This process can open nothing any more until the function is called, or this is left."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+
+    def let_go() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        while taken:
+            os.close(taken.pop())
+
+    highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 4, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        yield let_go
+    finally:
+        let_go()
+
+
+def test_a_micro_batch_outlives_a_want_of_descriptors(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows are fetched once there is one again; if that takes long, it fails, and the next one does not.
+
+    It once waited for the JVM without end, which waited for somebody to fetch the rows.
+    """
+    taken: list[OutputRow] = []
+    writer = BatchWriter([SimpleNamespace(apply=lambda _, rows, __: taken.extend(rows))], lambda: 0)
+    rows = [OutputRow(0, "group_deleted", "first", "")]
+    frame = spark.createDataFrame([(packed_output(rows),)], OUTPUT)
+    writer.call(frame._jdf, 0)
+    batches = [frame.select("rows")._jdf for _ in range(3)]
+
+    with no_descriptor_left() as let_go:
+        threading.Timer(1.0, let_go).start()
+        writer.call(batches[0], 1)
+    assert 2 * rows == taken
+
+    monkeypatch.setattr(row_socket, "OPEN_SECONDS", 0.5)
+    with no_descriptor_left(), pytest.raises(PySparkRuntimeError, match="Too many open files"):
+        writer.call(batches[1], 2)
+    writer.call(batches[2], 3)
+    assert 3 * rows == taken
 
 
 def test_sockets_that_are_closed_are_forgotten(spark: SparkSession) -> None:
