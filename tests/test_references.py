@@ -21,16 +21,16 @@ FILE: Final = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.(?:py|md|js|ya?ml|ndjson|json|
 TO_BE_FILLED_IN: Final = re.compile(r"[A-Z]{4}|^[A-Z]\w+\.json$")
 """Names with a word that stands for one, and Kafka's own schemas."""
 
-MEMBER: Final = re.compile(r"`([A-Z]\w+)\.(?!(?:json|java)`)([a-z_]\w*)(?:\(\))?`")
+MEMBER: Final = re.compile(r"`([A-Z]\w+)\.(?!(?:json|java|md)`)([a-z_]\w*)(?:\(\))?`")
 
-OF_OTHERS: Final = frozenset({"AssignmentInfo", "DataFrame", "GroupMetadataManager"})
-"""Classes of Kafka and Spark; any other that is named is one of ours, also after it was renamed."""
+OF_OTHERS: Final = frozenset({"AssignmentInfo", "DataFrame", "GroupMetadataManager", "KafkaTCPTransport"})
+"""Classes of Kafka, its clients and Spark; any other that is named is one of ours, also after it was renamed."""
 
 MADE_ELSEWHERE: Final = frozenset(
     {
         # By a monitor, in its state directory and its checkpoint.
         "monitor.json", "resume.json", "identity.json", "events.ndjson", "end-offsets.json",
-        "lease.json",
+        "lease.json", "coordinators-agreed.json",
         # By users, and by other programs.
         "monitor.yaml", "demo.yaml",
     }
