@@ -91,8 +91,7 @@ class Scene:
 
     def __init__(self, kind: str, servers: str, directory: Path) -> None:
         self.servers = servers
-        self._tls = kind == GUARDED
-        self._context = ssl._create_unverified_context() if self._tls else None  # noqa: S323 - its name is not asked
+        self._serve_over(tls=kind == GUARDED)
         environment = {}
         if self._tls:
             certificate, key = Authority(directory / "certificates").issue("server", "localhost", HOST)
@@ -104,6 +103,10 @@ class Scene:
         self.monitor = MonitorProcess(directory, servers, state=directory / "state", environment=environment)
         self.port = 0
         self._committed = 0
+
+    def _serve_over(self, *, tls: bool) -> None:
+        self._tls = tls
+        self._context = ssl._create_unverified_context() if tls else None  # noqa: S323 - its name is not asked
 
     def __enter__(self) -> Self:
         """Wait until the monitor is ready, and has done what it does after a start."""
@@ -118,6 +121,15 @@ class Scene:
     ) -> None:
         """End it."""
         self.monitor.__exit__(kind, error, trace)
+
+    @property
+    def pid(self) -> int:
+        """Of the process that is attacked."""
+        return self.monitor.pid
+
+    def logged(self) -> str:
+        """All that it wrote to its log."""
+        return self.monitor.errors.read_text("utf-8", "replace")
 
     # --- the page, asked lawfully ------------------------------------------------------------------------------------
 
@@ -224,12 +236,18 @@ class Scene:
 
     def descriptors(self) -> list[int]:
         """Those that Python's process has open."""
-        return [int(entry.name) for entry in Path(f"/proc/{self.monitor.pid}/fd").iterdir()]
+        return [int(entry.name) for entry in Path(f"/proc/{self.pid}/fd").iterdir()]
 
     @contextmanager
     def probed(self) -> Iterator[Probes]:
         """Ask the probes as an orchestrator does, and look at what is held, until this is left."""
-        probes, end = Probes(most=self.figures()), threading.Event()
+        with self.watched(self.figures) as probes:
+            yield probes
+
+    @contextmanager
+    def watched(self, figures: Callable[[], Figures] | None = None) -> Iterator[Probes]:
+        """The same, with this look at what is held, or none."""
+        probes, end = Probes(most=figures and figures()), threading.Event()
 
         def probe() -> None:
             while not end.is_set():
@@ -240,8 +258,8 @@ class Scene:
                     probes.unanswered[path] += not status
                     probes.refused[path] += status not in (0, 200)
                     probes.slowest_seconds = max(probes.slowest_seconds, time.monotonic() - begun)
-                now = self.figures()
-                probes.most = now if probes.most is None else probes.most.most(now)
+                if figures is not None and probes.most is not None:
+                    probes.most = probes.most.most(figures())
                 end.wait(PROBE_EVERY_SECONDS)
 
         thread = threading.Thread(target=probe, daemon=True)
