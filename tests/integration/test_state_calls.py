@@ -378,9 +378,8 @@ def test_a_micro_batch_outlives_a_want_of_descriptors(spark: SparkSession, monke
     taken: list[OutputRow] = []
     writer = BatchWriter([SimpleNamespace(apply=lambda _, rows, __: taken.extend(rows))], lambda: 0)
     rows = [OutputRow(0, "group_deleted", "first", "")]
-    frame = spark.createDataFrame([(packed_output(rows),)], OUTPUT)
-    writer.call(frame._jdf, 0)
-    batches = [frame.select("rows")._jdf for _ in range(3)]
+    first, *batches = [spark.createDataFrame([(packed_output(rows),)], OUTPUT)._jdf for _ in range(4)]
+    writer.call(first, 0)
 
     with no_descriptor_left() as let_go:
         threading.Timer(1.0, let_go).start()
