@@ -17,6 +17,7 @@ A group's readiness is the worst effect among its reasons:
     protocol_type                out_of_scope  the members are no consumers: Connect, schema registries
     kafka_streams                out_of_scope  a Kafka Streams application on the classic protocol
     no_members                   unknown       a classic group that is empty now
+    not_caught_up                unknown       the monitor has not read the log to its end: it may be otherwise by now
     partition_unread             unknown       the partition of the log that the group may be in cannot be read
     brokers_first                blocked       a broker knows no consumer groups, converts none that has members, or has
                                                the protocol as a preview that is off (`broker_abilities.py`)
@@ -169,6 +170,7 @@ REASONS: Final[Mapping[str, tuple[str, str]]] = {
         UNKNOWN,
         "start its consumers and plan again; started with the new protocol, an empty group converts at once",
     ),
+    "not_caught_up": (UNKNOWN, "wait until the monitor is ready, and plan again"),
     "partition_unread": (UNKNOWN, "wait until its partition of the offsets topic is read again, and plan again"),
     "brokers_first": (
         BLOCKED,
@@ -268,6 +270,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     lag: int | None = None,
     owner: str | None = None,
     note: str | None = None,
+    caught_up: bool = True,
     unread: bool = False,
     alarms: Collection[str] = (),
 ) -> PlannedGroup:
@@ -282,6 +285,7 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
         lag: records that it lags, if known.
         owner: who owns it, if known.
         note: what is to be said of it, if anything is.
+        caught_up: whether the end of the log was reached, and is followed.
         unread: whether it may be in a partition of the log that cannot be read: then it is as it was, and may be so no
             more.
         alarms: kinds of alarms that are open of it, whether a plan speaks of them or not.
@@ -290,11 +294,12 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     modern, classic = membership.modern_group, membership.classic_group
     held = partition_holders.held(membership)
     topics = subscriptions.subscribed_topics(membership) | held.keys()
-    codes = (
-        ["partition_unread"]
-        if unread
-        else _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
-    )
+    if not caught_up:
+        codes = ["not_caught_up"]
+    elif unread:
+        codes = ["partition_unread"]
+    else:
+        codes = _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
     if NOT_BACK in alarms and not _ENDS_A_PLAN.isdisjoint(codes):
         codes = [NOT_BACK]
     elif _worst(codes) in (READY, CARE, BLOCKED):

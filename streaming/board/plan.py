@@ -28,7 +28,8 @@ def plan(
 ) -> dict[str, Any]:
     """The plan as JSON (`coordinator_model.gates.plan`), and what is missing where the board has not caught up.
 
-    Groups of partitions of the log that are `unread` may be missing as well.
+    What a group is now is not known until then; nor where it may be in a partition of the log that is `unread`, and
+    groups of such partitions may be missing as well.
 
     Args:
         board: what is shown.
@@ -51,6 +52,7 @@ def plan(
             lag=None if lag == UNKNOWN else lag,
             owner=board.expectations.owner(of.name),
             note=board.expectations.note(of.name),
+            caught_up=standing.ready,
             unread=of.name in doubted,
             alarms=_alarms(board, of, now_ms),
         )

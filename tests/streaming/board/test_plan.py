@@ -10,7 +10,7 @@ from streaming.base.name_filter import one_of
 from streaming.board.board import Board
 from streaming.board.plan import plan
 from tests.streaming.board_rows import Shard
-from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
+from tests.streaming.boards import NOW_MS, THEN_MS, board_of, caught_up, log_ends, sample
 
 
 def board_with_a_storm(expectations: Expectations | None = None) -> Board:
@@ -21,7 +21,7 @@ def board_with_a_storm(expectations: Expectations | None = None) -> Board:
         (THEN_MS - 60_000 + 1_000 * number, *generation("g", number, f"m{number}")) for number in range(1, 60)
     ]
     shard.pending += [(THEN_MS, *generation("quiet", 1, "m"))]
-    return board_of(shard, ends, expectations)
+    return caught_up(board_of(shard, ends, expectations))
 
 
 def generation(group: str, number: int, name: str) -> builders.RecordBytes:
@@ -43,6 +43,15 @@ def test_a_storm_is_a_reason_for_care_while_it_lasts() -> None:
 
     assert {"g": ("care", "rebalance_storm"), "quiet": READY} == readiness(board)
     assert {"g": READY, "quiet": READY} == readiness(board, NOW_MS + 360_000)
+
+
+def test_until_the_log_is_read_to_its_end_nothing_is_said_of_a_group() -> None:
+    """As a gate: at a start the groups are as the run before left them, and may be otherwise by now."""
+    board = board_with_a_storm()
+    board.health.start_over()
+
+    assert dict.fromkeys(("g", "quiet"), ("unknown", "not_caught_up")) == readiness(board)
+    assert not plan(board, BrokerSettings(), one_of((), None), NOW_MS)["ready"]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LOOKED_FOR if ALARMS[kind].before_a_roll])
