@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._group import MemberAssignment
 from confluent_kafka.admin._listoffsets import OffsetSpec
@@ -54,14 +54,15 @@ def of_kafka(admin: AdminClient) -> Groups:
     """What brokers say now.
 
     Raises:
-        KafkaException: some of it they do not say now.
+        KafkaException: some of it they do not say now, or no group is listed.
     """
     listed = admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
     if listed.errors:
         raise KafkaException(listed.errors[0])
     names = sorted(of.group_id for of in listed.valid)
     if not names:
-        return {}
+        # A scene has groups at all times. That there was none was said for a minute, before and after which all were there.
+        raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
     described = admin.describe_consumer_groups(names, request_timeout=ANSWER_SECONDS)
     committed = {
         name: admin.list_consumer_group_offsets(
