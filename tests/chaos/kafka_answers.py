@@ -61,7 +61,7 @@ def of_kafka(admin: AdminClient) -> Groups:
         raise KafkaException(listed.errors[0])
     names = sorted(of.group_id for of in listed.valid)
     if not names:
-        # A scene has groups at all times. That there was none was said for a minute, before and after which all were there.
+        # A scene has groups at all times; for a minute none was listed, and all were there before and after it.
         raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
     described = admin.describe_consumer_groups(names, request_timeout=ANSWER_SECONDS)
     committed = {
