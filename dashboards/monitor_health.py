@@ -149,8 +149,8 @@ _INPUT: Final = (
         [
             Query(signal="unknown_records", legend="of unknown type"),
             Query(signal="undecodable_records", legend="damaged"),
-            Query(signal="newer_value_versions", legend="of a newer value version"),
-            Query(signal="unreadable_batches", legend="batches that cannot be read"),
+            Query(signal="newer_value_versions", legend="of newer value versions"),
+            Query(signal="unreadable_batches", legend="unreadable batches"),
         ],
         height=7,
     ),

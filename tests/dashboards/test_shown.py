@@ -29,6 +29,7 @@ SILENT: Final[dict[str, str]] = {
     "stable_lag": "no transaction is open in the topics of the recording",
     "stale_claims": "a counter begins with its first count, and none was made",
     "static_member_returns": "a counter begins with its first count, and a classic group does not show who was away",
+    "unreadable_batches": "a counter begins with its first count, and every batch was read",
     "upgrade_blockers": "no group of the recording is one that a broker refuses",
     "contended_members": "no two processes take an instance id from each other there",
     "slow_pollers": "no process exceeds its poll interval there",

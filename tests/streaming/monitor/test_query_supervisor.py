@@ -76,6 +76,7 @@ def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.Mo
         state.mark.return_value = Mark()
         state.begin.return_value = {}
         log.ends.return_value = ({}, {})
+        log.largest_batch_bytes = None
         log.identity.shuffle_partitions, log.identity.partitions = tasks, 1
         board = MagicMock()
         board.owed.return_value = {}

@@ -396,7 +396,7 @@ class TestOwed:
         rows = shard.batch([], note=Note((log.end, log.end), unread=True))
         shard.batch(later)
 
-        assert [[log.end, log.end], None, None, True] == _totals(rows)["owed"]
+        assert [[log.end, log.end], None, None, True, []] == _totals(rows)["owed"]
         assert ["a"] == list(shard.groups()["well"].membership.modern_group.members)  # type: ignore[union-attr]
 
     def test_what_is_read_again_has_what_is_owed_in_it(self) -> None:
