@@ -3,6 +3,7 @@
 What it starts, Spark's JVM above all, has the same limit.
 """
 
+import errno
 import resource
 from typing import Final, NamedTuple
 
@@ -11,6 +12,10 @@ MOST: Final = 65_536
 
 LOW: Final = 4_096
 """Connections of brokers and callers, files of the state and of Spark: with fewer, they may run out of descriptors."""
+
+
+_SIGNS: Final = tuple(f"[Errno {number}]" for number in (errno.EMFILE, errno.ENFILE))
+"""What the system's errors begin with where none is left; Spark has them in texts of its own."""
 
 
 class Limit(NamedTuple):
@@ -43,3 +48,8 @@ def raise_limit() -> Limit:
             # A system may have a lower limit of its own.
             return limit()
     return limit()
+
+
+def none_left(error: BaseException) -> bool:
+    """Whether something failed for want of descriptors: it is not what was asked for that is wrong."""
+    return any(sign in str(error) for sign in _SIGNS)

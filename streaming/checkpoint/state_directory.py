@@ -17,11 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from coordinator_model.state.snapshot import SnapshotFormatError
+from streaming.base import descriptors
 from streaming.base.errors import CannotTellError, MonitorError, UsageError, first_line
 from streaming.base.logging_setup import get_logger
 from streaming.board.readiness import Offsets, Positions
@@ -367,14 +368,22 @@ class StateDirectory:
             yield
         except MonitorError:
             raise
-        except OSError as error:
-            if isinstance(error, FileNotFoundError) or self.location.local is not None:
+        except (OSError, PySparkException, Py4JError) as error:
+            if descriptors.none_left(error):
+                raise CannotTellError(f"{self._found}, which cannot be read now ({first_line(error)})") from error
+            if _is_no_answer(error):
+                raise
+            if (
+                not isinstance(error, OSError)
+                or isinstance(error, FileNotFoundError)
+                or self.location.local is not None
+            ):
                 raise damaged(self.directory, first_line(error)) from error
             raise self._unusable(first_line(error)) from error
         except SnapshotFormatError as error:
             found = f"found {self.location.name!r} with a {error}"
             raise UsageError(f"state.dir: {found}; accepted: {REMEDY['snapshot_format']}") from error
-        except (ValueError, LookupError, TypeError, AttributeError, PySparkException, Py4JError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise damaged(self.directory, first_line(error)) from error
 
     @contextmanager
@@ -387,3 +396,8 @@ class StateDirectory:
             if self._is_writable:
                 _log.warning("state_not_saved", reason=str(error))
             self._is_writable = False
+
+
+def _is_no_answer(error: Exception) -> bool:
+    """Whether the JVM is gone, or did not answer in time: that says nothing of what it was asked for."""
+    return isinstance(error, Py4JNetworkError) or (type(error) is Py4JError and "Trace:" not in str(error))

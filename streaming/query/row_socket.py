@@ -1,6 +1,5 @@
 """The connection over which the JVM serves the rows of a micro-batch."""
 
-import errno
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -8,11 +7,10 @@ from typing import Any, Final
 from pyspark.errors import PySparkException
 from pyspark.util import _create_local_socket
 
+from streaming.base import descriptors
+
 OPEN_SECONDS: Final = 30.0
 """Whoever uses up the descriptors may let go of some."""
-
-NO_DESCRIPTORS: Final = tuple(f"[Errno {number}]" for number in (errno.EMFILE, errno.ENFILE))
-"""What the system's errors begin with then; Spark has them in a text of its own."""
 
 _AGAIN_SECONDS: Final = 0.5
 
@@ -31,7 +29,7 @@ def opened(
         try:
             file, connected = _create_local_socket(address)
         except (PySparkException, OSError) as error:
-            if not any(sign in str(error) for sign in NO_DESCRIPTORS) or clock() >= until:
+            if not descriptors.none_left(error) or clock() >= until:
                 raise
             sleep(_AGAIN_SECONDS)
         else:

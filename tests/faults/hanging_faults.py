@@ -29,7 +29,8 @@ PATIENCE_SECONDS: Final = 20.0
 def descriptors_used_up(trial: Trial) -> None:
     """Connections take all descriptors that a monitor may have for 45 s, records arriving; then they are let go of."""
     monitor = trial.monitor
-    until(lambda: bool(monitor.groups()), 60, "no group is shown")
+    with trial.writing(0.1):
+        until(lambda: bool(monitor.groups()), 60, "no group is shown")
     for _ in range(trial.rounds):
         pid, before = monitor.pid, monitor.errors.stat().st_size
         was = resource.prlimit(pid, resource.RLIMIT_NOFILE)

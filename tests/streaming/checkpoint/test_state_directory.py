@@ -1,5 +1,6 @@
 """Whose a state directory is: reported before anything in it is touched."""
 
+import errno
 import json
 import re
 from dataclasses import asdict, replace
@@ -7,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkRuntimeError
 from structlog.testing import capture_logs
 
 from lab.monitor_process import contents
-from streaming.base.errors import UsageError
+from streaming.base.errors import CannotTellError, UsageError
 from streaming.checkpoint.files import LocalFiles
 from streaming.checkpoint.identity import (
     ACCEPTED_NUMBERS,
@@ -244,6 +247,34 @@ def test_directory_that_the_former_release_left_is_gone_on_from_wherever_it_is_n
     held.claim(identity, rebuild=False)
     held.examine()
     assert settled == contents(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), CannotTellError),
+        (PySparkRuntimeError("tried to connect, but: [Errno 24] Too many open files"), CannotTellError),
+        (Py4JNetworkError("gone"), Py4JNetworkError),
+        (Py4JError("An error occurred while calling o7.load"), Py4JError),
+        (Py4JError("An error occurred while calling o7.load. Trace:\nNo such object"), UsageError),
+        (OSError(errno.EIO, "Input/output error"), UsageError),
+    ],
+)
+def test_checkpoint_that_cannot_be_read_now_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: type[Exception]
+) -> None:
+    """Without a descriptor, or an answer of the JVM, nobody can tell: it is tried again, and nothing is forgotten."""
+
+    def fail(_files: LocalFiles, _directory: str = "") -> list[str]:
+        raise error
+
+    held = StateDirectory(tmp_path, None, reads_uncommitted=True, clock_ms=lambda: 0)
+    monkeypatch.setattr(LocalFiles, "names", fail)
+
+    with pytest.raises(expected) as found:
+        held.mark()
+    assert expected is type(found.value)
+    assert (expected is UsageError) == ("damaged" in str(found.value))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "\udcff"])
