@@ -384,7 +384,7 @@ class Replica:
             events += self._close(state)
             state = self.group(name, position.partition)
         if state.step is None:
-            events += self._tell_absences(state, position.timestamp_ms)
+            events += self._tell_absences(state, position.timestamp_ms, position.timestamp_ms)
             steps.open_step(state, position)
             self._open[name] = None
         else:
@@ -438,10 +438,10 @@ class Replica:
         self._changes.groups.add(state.name)
         return [*told, *self._tell_absences(state, now_ms)]
 
-    def _tell_absences(self, state: GroupState, now_ms: int | None) -> list[Event]:
-        """Say which static members are away, or are back, of what is due at a time of the log; None where it ends."""
+    def _tell_absences(self, state: GroupState, now_ms: int | None, over_ms: int | None = None) -> list[Event]:
+        """Say which static members are away, or are back, of what is due; arguments as of `static_absences.due`."""
         # Who went with a step that is open is not known yet.
-        due = static_absences.take_due(state, now_ms) if state.step is None else []
+        due = static_absences.take_due(state, now_ms, over_ms) if state.step is None else []
         self._note_open(state)
         return [event for said in due for event in static_absences.events_of_said(state, said)]
 
@@ -455,7 +455,7 @@ class Replica:
     def _close(self, state: GroupState) -> list[Event]:
         self._changes.groups.add(state.name)
         events = steps.close_step(state, live_from=self._live(state.partition))
-        away = self._tell_absences(state, state.last_step_ms)
+        away = self._tell_absences(state, state.last_step_ms, state.last_step_ms)
         begun = [event for event in away if "cleared" not in event.detail]
         events = [*begun, *events, *(event for event in away if event not in begun)]
         if not state.exists:

@@ -29,7 +29,7 @@ from coordinator_model.state.rule_memory import Ending
 def alarms_over(moment: Moment) -> Iterator[Event]:
     """What was reported, and is over by now; and who is away, where no record says that it is time to report it."""
     state = moment.state
-    for said in static_absences.due(state, moment.now_ms):
+    for said in static_absences.due(state, moment.now_ms, moment.now_ms):
         yield from static_absences.events_of_said(state, said)
     for ending in state.endings.values():
         yield from _cleared(state, ending)

@@ -11,9 +11,9 @@
     is back, replaced   is over of that member
 
 It is over when all are back: at once where every static member of the group was away in it, for none is left to be
-restarted; otherwise when no other closed for three minutes. It ends with the group, too, and a day after anyone last
-went or came back: who is not back by then was stopped for good. Its end has the time at which the last was back; it
-lists every instance id that was away, and those that are not back.
+restarted; otherwise when no other closed for three minutes, by the group's next record or the clock. It ends with the
+group, too, and a day after anyone last went or came back: who is not back by then was stopped for good. Its end has the
+time at which the last was back; it lists every instance id that was away, and those that are not back.
 
 A group that is scaled in looks the same, so the page shows who is away as information. Who was away before the live
 tail began is not reported.
@@ -88,9 +88,8 @@ def went_away(before: Membership, after: Membership) -> Iterator[Member]:
 
 
 def is_awaited(state: GroupState) -> bool:
-    """Whether something is to be said soon: who closed, or that all are back."""
-    known = state.absences
-    return known is not None and not (known.reported and state.open(ABSENT))
+    """Whether it is to be said soon who closed."""
+    return state.absences is not None and not state.absences.reported
 
 
 def is_away(state: GroupState, _: str, instance_id: str, now_ms: int) -> bool:
@@ -99,27 +98,34 @@ def is_away(state: GroupState, _: str, instance_id: str, now_ms: int) -> bool:
     return instance_id in state.open(ABSENT) and known is not None and within(CLOSED_AFTER_MS, known.changed_ms, now_ms)
 
 
-def take_due(state: GroupState, now_ms: int | None) -> list[Said]:
-    """What is to be said by now, which is remembered; `now_ms` is None where the log ends, or the group does."""
+def take_due(state: GroupState, now_ms: int | None, over_ms: int | None = None) -> list[Said]:
+    """What is to be said by now, which is remembered; arguments as of `due`."""
     known = state.absences
     if known is None:
         return []
-    said = [*due(state, now_ms)]
+    said = [*due(state, now_ms, over_ms)]
     known.reported = known.reported or bool(said)
-    if _ended_ms(state, known, now_ms) is not None:
+    if _ended_ms(state, known, over_ms) is not None:
         _forget(state)
     return said
 
 
-def due(state: GroupState, now_ms: int | None) -> Iterator[Said]:
-    """What is to be said by now; `now_ms` is None where the log ends, so that nothing is waited for."""
+def due(state: GroupState, now_ms: int | None, over_ms: int | None = None) -> Iterator[Said]:
+    """What is to be said by now.
+
+    Args:
+        state: the group.
+        now_ms: the log's time; None where it ends for now, so that who closes next is not waited for.
+        over_ms: by which minutes and days are over: the time of a record of the group, or of the clock. None where
+            neither is at hand: a micro-batch that ends, or a pause of seconds, must not end what another would not.
+    """
     known = state.absences
     if known is None or known.before_live_tail:
         return
     one_is_back = len(state.open(ABSENT)) < len(known.instance_ids)
     if not known.reported and (one_is_back or now_ms is None or not within(TOGETHER_MS, known.since_ms, now_ms)):
         yield Said(known.offset, known.since_ms, Finding(ABSENT, _beginning(known)))
-    ended_ms = _ended_ms(state, known, now_ms)
+    ended_ms = _ended_ms(state, known, over_ms)
     if ended_ms is not None:
         why = {"why": "one_day"} if state.open(ABSENT) else {}
         yield Said(known.changed_offset, ended_ms, Finding(ABSENT, _end(state, known) | why, severity=INFO))
@@ -136,7 +142,7 @@ def _ended_ms(state: GroupState, known: Absences, now_ms: int | None) -> int | N
         given_up = now_ms is not None and not within(CLOSED_AFTER_MS, known.changed_ms, now_ms)
         return known.changed_ms + CLOSED_AFTER_MS if given_up else None
     all_were_away = state.instances.keys() <= {*known.instance_ids}
-    is_over = now_ms is None or all_were_away or not within(NEXT_MS, known.changed_ms, now_ms)
+    is_over = all_were_away or (now_ms is not None and not within(NEXT_MS, known.changed_ms, now_ms))
     return known.changed_ms if is_over else None
 
 

@@ -56,6 +56,12 @@ def expires(time_ms: int, pod: str, epoch: int = 7) -> Moment:
     return at(time_ms, *consumer_leave("g", f"{pod}.0", epoch=epoch))
 
 
+def another_joins(time_ms: int) -> Moment:
+    """A record of the group by which it is seen what is over by then; the member is no static one."""
+    owned = {f"{pod}.0": {"t": [number]} for number, pod in enumerate(PODS)}
+    return at(time_ms, *consumer_join("g", "other", epoch=9, targets={**owned, "other": {"t": [9]}}))
+
+
 def said(reported: Reported) -> list[tuple[int, str, list[str]]]:
     """(time, severity, instance ids) of what was said of the kind, in the order of its beginning."""
     return [(of.time_ms, of.severity, of.detail["instance_ids"]) for of in reported.events if of.kind == ABSENT]
@@ -109,7 +115,8 @@ def test_restarts_of_two_days_are_two_alarms() -> None:
     """The first is over three minutes after the last was back; the end has the time at which it was."""
     later_ms = FIRST_MS + 10_000 + NEXT_MS + 1
     log = [*joined(), closes(FIRST_MS, "pod-0"), returns(FIRST_MS + 10_000, "pod-0")]
-    reported = history(*log, closes(later_ms, "pod-1"), returns(later_ms + 10_000, "pod-1")).replayed()
+    log += [closes(later_ms, "pod-1"), returns(later_ms + 10_000, "pod-1"), another_joins(later_ms + 10_001 + NEXT_MS)]
+    reported = history(*log).replayed()
 
     assert [
         (FIRST_MS, "warning", ["pod-0"]),
@@ -142,6 +149,7 @@ def test_one_that_comes_after_its_session_ends_it() -> None:
     owned = {f"{pod}.0": {"t": [number]} for number, pod in enumerate(PODS)}
     again = consumer_join("g", "pod-0.9", epoch=8, targets={**owned, "pod-0.9": {"t": [0]}}, instance_id="pod-0")
     log = [*joined(), closes(FIRST_MS, "pod-0"), expires(105_000, "pod-0"), at(150_000, *again)]
+    log.append(another_joins(150_001 + NEXT_MS))
 
     assert [(FIRST_MS, "warning", ["pod-0"]), (150_000, "info", ["pod-0"])] == said(history(*log).replayed())
 
@@ -194,7 +202,27 @@ def test_where_nothing_more_is_written_the_clock_says_it_once() -> None:
     assert event in history(*joined(), closes(FIRST_MS, "pod-0")).replayed().events
     assert [] == looked(back, 70_000 + NEXT_MS)
     (event,) = looked(back, 70_000 + NEXT_MS + 1)
-    assert event in history(*joined(), closes(FIRST_MS, "pod-0"), returns(70_000, "pod-0")).replayed().events
+    later = another_joins(70_001 + NEXT_MS)
+    assert event in history(*joined(), closes(FIRST_MS, "pod-0"), returns(70_000, "pod-0"), later).replayed().events
+
+
+def test_a_pause_of_seconds_ends_no_restart() -> None:
+    """Between one process that is back and the next that closes nothing may come; nor does a micro-batch end it."""
+    roll = [closes(FIRST_MS, "pod-0"), returns(70_000, "pod-0"), closes(100_000, "pod-1"), returns(110_000, "pod-1")]
+    replica, events = Replica(), list[Event]()
+    for moment in (moments := [*joined(), *roll]):
+        for of in (of for of in history(*moments).records if of.place.timestamp_ms == moment.time_ms):
+            events += replica.replay(of.place, of.key, of.value)
+        events += replica.settle(now_ms=moment.time_ms)
+        events += replica.settle()
+        # A record of another group of the partition, a day later by its broker's clock, says nothing of this one.
+        events += replica.end_moments(moment.time_ms + 2 * CLOSED_AFTER_MS)
+
+    assert [(FIRST_MS, "warning", ["pod-0"])] == [
+        (of.time_ms, of.severity, of.detail["instance_ids"]) for of in events if of.kind == ABSENT
+    ]
+    (event,) = looked(replica.groups["g"], 110_001 + NEXT_MS)
+    assert (110_000, "info", ["pod-0", "pod-1"]) == (event.time_ms, event.severity, event.detail["instance_ids"])
 
 
 def test_who_was_away_before_the_live_tail_is_not_reported() -> None:
