@@ -30,7 +30,8 @@ def descriptors_used_up(trial: Trial) -> None:
     """Connections take all descriptors that a monitor may have for 45 s, records arriving; then they are let go of."""
     monitor = trial.monitor
     with trial.writing(0.1):
-        until(lambda: bool(monitor.groups()), 60, "no group is shown")
+        pass
+    trial.disturbed.await_reported()
     for _ in range(trial.rounds):
         pid, before = monitor.pid, monitor.errors.stat().st_size
         was = resource.prlimit(pid, resource.RLIMIT_NOFILE)
