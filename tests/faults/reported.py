@@ -275,14 +275,14 @@ def _memberships(groups: dict[str, Any]) -> dict[str, Any]:
 
 
 def _undated(groups: dict[str, Any]) -> dict[str, Any]:
-    """Groups without when and where the alarms began that are open."""
+    """Groups without when and where the alarms began that are open, and without who was away before the live tail."""
 
     def undated(state: dict[str, Any]) -> dict[str, Any]:
         alarms = {
             kind: {name: {**of, "since_ms": None, "offset": None} for name, of in names.items()}
             for kind, names in state.get("alarms", {}).items()
         }
-        return {**state, "alarms": alarms}
+        return {**{key: of for key, of in state.items() if key != "absences"}, "alarms": alarms}
 
     return {name: (of, undated(state)) for name, (of, state) in groups.items()}
 
