@@ -265,6 +265,7 @@ def reader_of(log: Log, topic: str, **settings: Any) -> CoordinatorLogReader:
         "topic": topic,
         "timeout_seconds": _SECONDS,
         "committed_only": False,
+        "max_record_bytes": 2**26,
         "processes": 2,
         "keys": [7],
         "known": Known()._asdict(),
