@@ -112,10 +112,14 @@ class ThirdHost:
         self.connections, self.told = 0, b""
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        # One that waits for a connection would hold the address though it is closed.
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._listening.close()
 
     def _serve(self) -> None:
