@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from coordinator_model.clocked.moment import Moment
-from coordinator_model.clocked.rewinds_awaited import LATE_MS
 from coordinator_model.rules import poll_intervals, rebalance_storm, static_absences, static_members
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
@@ -28,11 +27,12 @@ from coordinator_model.state.rule_memory import Ending
 
 
 def alarms_over(moment: Moment) -> Iterator[Event]:
-    """What was reported, and is over by now; and who is away, where no record says that it is time to report it."""
+    """What was reported, and is over by now."""
     state = moment.state
-    # Who closed is said by the micro-batch, or by the pause after it, unless the stream stands still.
-    for said in static_absences.due(state, moment.now_ms - LATE_MS, moment.now_ms):
-        yield from static_absences.events_of_said(state, said)
+    # Who closed is said by the micro-batch that shows it, or by the pause after it.
+    if state.absences is not None and state.absences.reported:
+        for said in static_absences.over(state, moment.now_ms):
+            yield from static_absences.events_of_said(state, said)
     for ending in state.endings.values():
         yield from _cleared(state, ending)
     for kind in OF_INSTANCES:

@@ -125,6 +125,14 @@ def due(state: GroupState, now_ms: int | None, over_ms: int | None = None) -> It
     one_is_back = len(state.open(ABSENT)) < len(known.instance_ids)
     if not known.reported and (one_is_back or now_ms is None or not within(TOGETHER_MS, known.since_ms, now_ms)):
         yield Said(known.offset, known.since_ms, Finding(ABSENT, _beginning(known)))
+    yield from over(state, over_ms)
+
+
+def over(state: GroupState, over_ms: int | None) -> Iterator[Said]:
+    """The end, if it is over; arguments as of `due`."""
+    known = state.absences
+    if known is None or known.before_live_tail:
+        return
     ended_ms = _ended_ms(state, known, over_ms)
     if ended_ms is not None:
         why = {"why": "one_day"} if state.open(ABSENT) else {}
