@@ -17,8 +17,8 @@ A group's readiness is the worst effect among its reasons:
     protocol_type                out_of_scope  the members are no consumers: Connect, schema registries
     kafka_streams                out_of_scope  a Kafka Streams application on the classic protocol
     no_members                   unknown       a classic group that is empty now
-    not_caught_up                unknown       the monitor has not read the log to its end: it may be otherwise by now
     partition_unread             unknown       the partition of the log that the group may be in cannot be read
+    not_caught_up                unknown       the monitor has not read the log to its end: it may be otherwise by now
     brokers_first                blocked       a broker knows no consumer groups, converts none that has members, or has
                                                the protocol as a preview that is off (`broker_abilities.py`)
     consumer_protocol            blocked       the brokers do not serve the consumer protocol
@@ -294,10 +294,10 @@ def planned(  # noqa: PLR0913 - what is known of a group beside its state, each 
     modern, classic = membership.modern_group, membership.classic_group
     held = partition_holders.held(membership)
     topics = subscriptions.subscribed_topics(membership) | held.keys()
-    if not caught_up:
-        codes = ["not_caught_up"]
-    elif unread:
+    if unread:
         codes = ["partition_unread"]
+    elif not caught_up:
+        codes = ["not_caught_up"]
     else:
         codes = _reasons(state, settings, now_ms, upgrade_blockers.blockers(membership), topics)
     if NOT_BACK in alarms and not _ENDS_A_PLAN.isdisjoint(codes):

@@ -38,6 +38,7 @@ def plan(
         now_ms: the wall clock, for lag and for groups that are being rolled.
         completed: rebalances of the last day, where a history knows them.
     """
+    has_read = board.health.has_read
     shown, standing = moment = board.moment()
     doubted = board.doubted(moment)
     held = [held for name, held in shown.groups.items() if board.scope.groups(name)]
@@ -52,7 +53,7 @@ def plan(
             lag=None if lag == UNKNOWN else lag,
             owner=board.expectations.owner(of.name),
             note=board.expectations.note(of.name),
-            caught_up=standing.ready,
+            caught_up=has_read,
             unread=of.name in doubted,
             alarms=_alarms(board, of, now_ms),
         )
