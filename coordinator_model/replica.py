@@ -410,7 +410,7 @@ class Replica:
         return self._tell_moments(state, position.timestamp_ms, ended=False)
 
     def _tell_moments(self, state: GroupState, now_ms: int | None = None, *, ended: bool = True) -> list[Event]:
-        """Say which offsets went, or went back, of what is not awaited any longer at a time of the log.
+        """Say which offsets went or went back, and who is away, of what is not awaited any longer at a time of the log.
 
         Args:
             state: the group.
@@ -430,16 +430,16 @@ class Replica:
         is_over = back is not None and (ended or back.time_ms != now_ms)
         due = rewinds.take_due(state, now_ms, is_over=is_over, live=live)
         found += ((of.offset, of.time_ms, rewinds.reported(of)) for of in due)
-        told = [
+        of_moments = [
             event
             for offset, time_ms, finding in sorted(found, key=itemgetter(0))
             for event in events_of(state.name, Position(state.partition, offset, time_ms), [finding])
         ]
         self._changes.groups.add(state.name)
-        return [*told, *self._tell_absences(state, now_ms)]
+        return [*of_moments, *self._tell_absences(state, now_ms)]
 
     def _tell_absences(self, state: GroupState, now_ms: int | None, over_ms: int | None = None) -> list[Event]:
-        """Say which static members are away, or are back, of what is due; arguments as of `static_absences.due`."""
+        """Say which static members are away, or are back, of what is due; arguments as of `take_due`."""
         # Who went with a step that is open is not known yet.
         due = static_absences.take_due(state, now_ms, over_ms) if state.step is None else []
         self._note_open(state)

@@ -29,10 +29,8 @@ from coordinator_model.state.rule_memory import Ending
 def alarms_over(moment: Moment) -> Iterator[Event]:
     """What was reported, and is over by now."""
     state = moment.state
-    # Who closed is said by the micro-batch that shows it, or by the pause after it.
-    if state.absences is not None and state.absences.reported:
-        for said in static_absences.over(state, moment.now_ms):
-            yield from static_absences.events_of_said(state, said)
+    for said in static_absences.over(state, moment.now_ms):
+        yield from static_absences.events_of_said(state, said)
     for ending in state.endings.values():
         yield from _cleared(state, ending)
     for kind in OF_INSTANCES:

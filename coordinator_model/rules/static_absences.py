@@ -99,19 +99,7 @@ def is_away(state: GroupState, _: str, instance_id: str, now_ms: int) -> bool:
 
 
 def take_due(state: GroupState, now_ms: int | None, over_ms: int | None = None) -> list[Said]:
-    """What is to be said by now, which is remembered; arguments as of `due`."""
-    known = state.absences
-    if known is None:
-        return []
-    said = [*due(state, now_ms, over_ms)]
-    known.reported = known.reported or bool(said)
-    if _ended_ms(state, known, over_ms) is not None:
-        _forget(state)
-    return said
-
-
-def due(state: GroupState, now_ms: int | None, over_ms: int | None = None) -> Iterator[Said]:
-    """What is to be said by now.
+    """What is to be said by now, which is remembered.
 
     Args:
         state: the group.
@@ -119,19 +107,23 @@ def due(state: GroupState, now_ms: int | None, over_ms: int | None = None) -> It
         over_ms: by which minutes and days are over: the time of a record of the group, or of the clock. None where
             neither is at hand: a micro-batch that ends, or a pause of seconds, must not end what another would not.
     """
-    known = state.absences
-    if known is None or known.before_live_tail:
-        return
+    known, said = state.absences, list[Said]()
+    if known is None:
+        return said
     one_is_back = len(state.open(ABSENT)) < len(known.instance_ids)
     if not known.reported and (one_is_back or now_ms is None or not within(TOGETHER_MS, known.since_ms, now_ms)):
-        yield Said(known.offset, known.since_ms, Finding(ABSENT, _beginning(known)))
-    yield from over(state, over_ms)
+        known.reported = True
+        said.append(Said(known.offset, known.since_ms, Finding(ABSENT, _beginning(known))))
+    said += over(state, over_ms)
+    if _ended_ms(state, known, over_ms) is not None:
+        _forget(state)
+    return said
 
 
 def over(state: GroupState, over_ms: int | None) -> Iterator[Said]:
-    """The end, if it is over; arguments as of `due`."""
+    """The end, if the beginning was reported and it is over; arguments as of `take_due`."""
     known = state.absences
-    if known is None or known.before_live_tail:
+    if known is None or known.before_live_tail or not known.reported:
         return
     ended_ms = _ended_ms(state, known, over_ms)
     if ended_ms is not None:
@@ -140,7 +132,7 @@ def over(state: GroupState, over_ms: int | None) -> Iterator[Said]:
 
 
 def events_of_said(state: GroupState, said: Said) -> Iterator[Event]:
-    """The event of it, which is the same whether a record or the clock showed that it was time."""
+    """The event of it, which is the same whether a record or the clock shows that it is time."""
     place = Position(state.partition, said.offset, said.time_ms)
     yield from events_of(state.name, place, [said.finding], first_ordinal=int("cleared" in said.finding.detail))
 

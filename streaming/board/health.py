@@ -290,12 +290,12 @@ class Health:
     def waiting(self, among: Collection[int] | None = None) -> int:
         """Records that the stream could have read and has not; of all partitions, or of some."""
         unread = self.unread
+
+        def counts(partition: int) -> bool:
+            return partition not in unread and (among is None or partition in among)
+
         if not self._one_reader:
-            return sum(
-                records
-                for partition, records in self.replica_lag().items()
-                if partition not in unread and (among is None or partition in among)
-            )
+            return sum(records for partition, records in self.replica_lag().items() if counts(partition))
         commits = self._positions.commits
         if not commits:
             return 0
@@ -303,7 +303,7 @@ class Health:
             return sum(
                 max(0, (ends.last_stable or 0) - commits.get(partition, 0))
                 for partition, ends in self.ends.of_topic(self.offsets_topic).items()
-                if partition not in unread and (among is None or partition in among)
+                if counts(partition)
             )
 
     def open_transactions(self) -> dict[int, tuple[int, int | None]]:

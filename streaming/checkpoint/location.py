@@ -126,7 +126,7 @@ def is_checkpoint_alone(hidden: Path) -> bool:
     )
 
 
-def open_to_others(directory: Path, checkpoint: str | None = None) -> str | None:
+def open_to_others(directory: Path, checkpoint: str | None) -> str | None:
     """What to say where any account of this machine may write to the state, and so decide what the monitor says.
 
     Its group may: Kubernetes' `fsGroup` and OpenShift's group 0 need that. Args as of `Location.of`, which has passed.

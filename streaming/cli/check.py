@@ -270,8 +270,7 @@ def _state_dir(config: "Config") -> "Finding":
     if hidden is not None and is_checkpoint_alone(hidden):
         detail = f"{directory}; an earlier release wrote a checkpoint to {hidden}, which run uses if it is this one's"
         return Finding("state directory", "note", detail)
-    checkpoint = config.state.checkpoint_location if config.source.kind == "log" else None
-    if (is_open := open_to_others(directory, checkpoint)) is not None:
+    if (is_open := open_to_others(directory, config.checkpoint_location)) is not None:
         return Finding("state directory", "note", is_open)
     made = "" if existing == directory else ", to be made"
     return Finding("state directory", "ok", f"{directory}{made}")

@@ -83,8 +83,7 @@ def _warn_of_open_state(config: "Config") -> None:
     from streaming.base.logging_setup import get_logger  # imported late, as above
     from streaming.checkpoint.location import open_to_others
 
-    checkpoint = config.state.checkpoint_location if config.source.kind == "log" else None
-    if (found := open_to_others(config.state.dir, checkpoint)) is not None:
+    if (found := open_to_others(config.state.dir, config.checkpoint_location)) is not None:
         get_logger("state").warning("state_open_to_others", reason=found)
 
 

@@ -328,6 +328,11 @@ class Config(Section):
     metrics: MetricsSection = MetricsSection()
 
     @property
+    def checkpoint_location(self) -> str | None:
+        """Where a checkpoint is that is not in `state.dir`; None where there is none, as where groups are polled."""
+        return self.state.checkpoint_location if self.source.kind == "log" else None
+
+    @property
     def history_dir(self) -> Path:
         """Where the history's files are, or would be."""
         return self.state.dir / "history" if self.history.dir is None else self.history.dir

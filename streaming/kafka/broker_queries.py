@@ -83,25 +83,23 @@ def cluster_id(admin: Any) -> str:  # noqa: ANN401 - kafka-python has no types
     return str(admin.describe_cluster()["cluster_id"])
 
 
-def tombstone_retention_ms(admin: Any, topic: str) -> int | None:  # noqa: ANN401 - kafka-python has no types
-    """The topic's delete.retention.ms; None without the permission DESCRIBE_CONFIGS, or where brokers do not say."""
-    return _topic_number(admin, topic, "delete.retention.ms")
-
-
-def largest_batch_bytes(admin: Any, topic: str) -> int | None:  # noqa: ANN401 - as above
-    """The topic's max.message.bytes; None as above."""
-    return _topic_number(admin, topic, "max.message.bytes")
-
-
-def _topic_number(admin: Any, topic: str, name: str) -> int | None:  # noqa: ANN401 - as above
+def topic_numbers(admin: Any, topic: str, *names: str) -> list[int | None]:  # noqa: ANN401 - kafka-python has no types
+    """Configurations of the topic; None without the permission DESCRIBE_CONFIGS, or where brokers do not say."""
     from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
     from kafka.errors import KafkaError
 
     try:
-        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, {name: None})]
-        reported = admin.describe_configs(asked, config_filter="all").get("topic", {})
-        return int(reported[topic][name]["value"])
+        asked = [ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names))]
+        reported = admin.describe_configs(asked, config_filter="all").get("topic", {}).get(topic, {})
     except (KafkaError, OSError, LookupError, TypeError, ValueError):
+        return [None] * len(names)
+    return [_number(reported.get(name)) for name in names]
+
+
+def _number(said: Any) -> int | None:  # noqa: ANN401 - as above
+    try:
+        return int(said["value"])
+    except (LookupError, TypeError, ValueError):
         return None
 
 

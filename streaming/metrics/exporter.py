@@ -26,6 +26,9 @@ from streaming.metrics.unzipping import GZIP
 SENT_AT_ONCE: Final = 262_144
 """Bytes in one part of an answer, at most."""
 
+OPENMETRICS: Final = "application/openmetrics-text"
+"""In an Accept header, what asks for that form."""
+
 _QUICK: Final = 1
 """Level of compression: a fifth of what zlib's first takes, and a tenth less to send."""
 
@@ -70,7 +73,7 @@ class Exporter:
         As OpenMetrics if the Accept header names it, as gzip if that is asked for. Of groups, those of one share; what
         is not of one group is on the page of every share.
         """
-        openmetrics = "application/openmetrics-text" in accept
+        openmetrics = OPENMETRICS in accept
         content_type = OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
         moment = Moment(self._board, self._clock_ms(), self._exported, shard)
         text = self._text(Page(self.cluster, moment), openmetrics=openmetrics, polled=moment.polls is not None)

@@ -114,7 +114,7 @@ class Page:
             yield from self._of_offsets(begin, *PARTITION_METRICS[name](self._moment))
         elif name == DURATION:
             places, counts, sums = durations(self._moment)
-            of_places = _lengths(self._groups)[places] * (len(DURATION_BOUNDS) + _LINES_BESIDE_BOUNDS)
+            of_places = self._group_bytes[places] * (len(DURATION_BOUNDS) + _LINES_BESIDE_BOUNDS)
             for rows in _pieces(np.arange(len(places)), of_places):
                 labels = self._groups.take(pa.array(places[rows]))
                 yield self._histogram(name, DURATION_BOUNDS, labels, counts[rows], sums[rows])
@@ -133,12 +133,17 @@ class Page:
         return pc.binary_join_element_wise(',group="', _texts(escaped_all(self._moment.groups.names)), '"', "")
 
     @cached_property
+    def _group_bytes(self) -> Integers:
+        """Of the labels of each group."""
+        return _lengths(self._groups)
+
+    @cached_property
     def _offsets(self) -> list[tuple[Integers, Texts]]:
         """Rows of offsets that have series, and their labels, in pieces."""
         table, found = self._moment.lags.table, []
         topics = _texts([f'{label(topic=topic)},partition="' for topic in table.topics])
         chosen = rows_in_scope(self._moment)
-        of_rows = _lengths(self._groups)[table.owners[chosen]] + _lengths(topics)[table.topic_of[chosen]]
+        of_rows = self._group_bytes[table.owners[chosen]] + _lengths(topics)[table.topic_of[chosen]]
         for rows in _pieces(chosen, of_rows):
             parts = _side_by_side(
                 _taken(self._groups, table.owners[rows]),
@@ -153,7 +158,7 @@ class Page:
     def _of_groups(self, begin: str, samples: Samples) -> Iterator[Block]:
         labels, places = ((samples.labels,), None) if isinstance(samples.labels, str) else samples.labels
         ends = [text + _END for text in labels]
-        for rows in _pieces(np.arange(len(samples.groups)), _lengths(self._groups)[samples.groups]):
+        for rows in _pieces(np.arange(len(samples.groups)), self._group_bytes[samples.groups]):
             end_of = 0 if places is None else places[rows]
             yield Block(begin, _taken(self._groups, samples.groups[rows]), (ends, end_of), samples.values[rows])
 

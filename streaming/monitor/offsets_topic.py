@@ -52,8 +52,9 @@ class OffsetsTopic:
                     f"kafka.offsets_topic: found no {kafka.offsets_topic!r}, accepted: an existing topic"
                 )
             cluster_id = broker_queries.cluster_id(admin)
-            self.tombstone_retention_ms = broker_queries.tombstone_retention_ms(admin, kafka.offsets_topic)
-            self.largest_batch_bytes = broker_queries.largest_batch_bytes(admin, kafka.offsets_topic)
+            self.tombstone_retention_ms, self.largest_batch_bytes = broker_queries.topic_numbers(
+                admin, kafka.offsets_topic, "delete.retention.ms", "max.message.bytes"
+            )
         self._identity = self._at_start = Identity(
             cluster_id=cluster_id,
             offsets_topic=kafka.offsets_topic,

@@ -52,7 +52,8 @@ class Round:
 
     Attributes:
         listed: names of all groups that were listed; of some of them there may be no answer for now.
-        gone: of those that were shown and are not listed, the ones whose coordinator says that they are not there.
+        gone: of those that were shown and are not listed, the ones whose coordinator says that they are not there; none
+            while a broker is silent.
         answered: those that were described.
         left_out: those that are not: group → why.
         lists_all: whether groups that may not be described would be listed; None where brokers do not say.
@@ -113,9 +114,11 @@ class KafkaGroupsClient:
                 failure = failure or f"broker {broker['broker_id']}: {first_line(error)}"
         if len(errors) == len(cluster["brokers"]) and errors:
             raise errors[0]
-        unlisted = {name: shown[name] for name in sorted(shown.keys() - found.listed)}
         missing = Missing(self._admin, self._groups)
-        missing.ask(unlisted, cluster["brokers"][0]["broker_id"])
+        if failure is None:
+            # Else they may be the silent broker's, and each question to it would wait in vain.
+            unlisted = {name: shown[name] for name in sorted(shown.keys() - found.listed)}
+            missing.ask(unlisted, cluster["brokers"][0]["broker_id"])
         found.left_out.update((name, REFUSALS[code]) for name, code in missing.refused.items())
         return Round(
             listed=frozenset(found.listed),

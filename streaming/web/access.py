@@ -22,7 +22,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from streaming.base.wanted import GoneError, asked_by
-from streaming.web.connection_limits import CONNECTION, LONGEST_HEAD, NOBODY, who
+from streaming.web.connection_limits import CONNECTION, LONGEST_HEAD, NO_CLIENT, who
 from streaming.web.rate_limit import Guesses, RateLimit
 
 Scope = MutableMapping[str, Any]
@@ -102,7 +102,7 @@ class Door:
         hosts: names that requests may be addressed to, beside addresses and this machine's own; None for any name.
         requests_per_second: of one address; 0 for any number.
         tls: whether it is reached over TLS.
-        to_anyone: whether nobody is asked who they are, and nobody is told names.
+        to_anyone: whether no credentials are asked for, and no names are said.
     """
 
     hosts: frozenset[str] | None = None
@@ -146,7 +146,7 @@ class Guard:
         if self._door.to_anyone or scope["path"] in OPEN_PATHS:
             scope[ANYONE] = self._door.to_anyone or not self._is_known(scope)
         if refusal is None:
-            client = scope.get(CONNECTION, NOBODY)
+            client = scope.get(CONNECTION, NO_CLIENT)
             if not scope.get(ANYONE):
                 client.let_in()
             asked_by(client)

@@ -76,7 +76,7 @@ class Client(Protocol):
         """End the connection, whatever was not sent yet."""
 
 
-class _Nobody:
+class _NoClient:
     """A client without a connection, as in tests."""
 
     gone = False
@@ -88,7 +88,7 @@ class _Nobody:
         """Nothing."""
 
 
-NOBODY: Final = _Nobody()
+NO_CLIENT: Final = _NoClient()
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ def who(address: str) -> str:
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's, with an end to waiting; each request is told who has asked it (`Client`)."""
+    """uvicorn's, with an end to waiting; each request has who asked it (`Client`)."""
 
     counted: ClassVar[Connections]
     gone = False

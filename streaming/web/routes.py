@@ -35,10 +35,10 @@ from streaming.base.version import release
 from streaming.base.wanted import look
 from streaming.board.event_window import Event, is_of
 from streaming.board.search import ASKED
-from streaming.metrics.exporter import Exporter
+from streaming.metrics.exporter import OPENMETRICS, Exporter
 from streaming.web.access import ANYONE, Credentials, Door, Guard
 from streaming.web.api_answers import Api, to_json
-from streaming.web.connection_limits import CONNECTION, NOBODY, Client, who
+from streaming.web.connection_limits import CONNECTION, NO_CLIENT, Client, who
 from streaming.web.history_api import BusyError, NoHistoryError
 from streaming.web.openapi import description
 from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError, shard_of
@@ -252,9 +252,9 @@ class Pages:
         """Prometheus."""
         # Here and not in the middleware, which would hold up all other answers while it compresses.
         gzip = "gzip" in request.headers.get("accept-encoding", "")
-        openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
+        openmetrics = OPENMETRICS in request.headers.get("accept", "")
         shard = _asked(shard_of, request.query_params.get("shard"))
-        client: Client = request.scope.get(CONNECTION, NOBODY)
+        client: Client = request.scope.get(CONNECTION, NO_CLIENT)
         try:
             page = await self._shared_pages.page(client, shard, openmetrics=openmetrics)
         except BusyError as error:

@@ -1,9 +1,9 @@
 """Pages of /metrics, each made once for all who ask for it in the same moment.
 
-    asked for       a page that nobody waits for     one that is being made
+    asked for       a page that no one waits for     one that is being made
                     is begun, four at a time; who    is read as well, from its beginning; it is of the moment
-                    waits longer than 5 s is told    in which it was begun
-    nobody reads    it is not made any further
+                    waits longer than 5 s gets 503   in which it was begun
+    no one reads    it is not made any further
 
 A page is held in gzip, a tenth of its text, until all have read it; who wants text is given it unpacked. So it costs
 the same whether it is read quickly, slowly or not at all, and by how many. `unread_answers.py` has the bound.
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from streaming.metrics.exporter import SENT_AT_ONCE, Exporter
+from streaming.metrics.exporter import OPENMETRICS, SENT_AT_ONCE, Exporter
 from streaming.metrics.group_metrics import GroupShard
 from streaming.metrics.unzipping import Unzipping
 from streaming.web.connection_limits import Client
@@ -81,7 +81,7 @@ class SharedPages:
 
     async def _fill(self, asked: _Asked, page: "SharedPage") -> None:
         loop, (openmetrics, shard) = asyncio.get_running_loop(), asked
-        accept = "application/openmetrics-text" if openmetrics else ""
+        accept = OPENMETRICS if openmetrics else ""
 
         def begin() -> tuple[Iterator[bytes], str]:
             return self._exporter.pieces(accept, gzip=True, shard=shard)

@@ -12,7 +12,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streaming.web.connection_limits import CONNECTION, NOBODY
+from streaming.web.connection_limits import CONNECTION, NO_CLIENT
 
 SLICE: Final = 262_144
 """Bytes that are handed to a connection at once."""
@@ -60,7 +60,7 @@ class InSlices:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See the class."""
-        connection = scope.get(CONNECTION, NOBODY)
+        connection = scope.get(CONNECTION, NO_CLIENT)
         answer = object()
 
         async def send_in_slices(message: Message) -> None:

@@ -66,6 +66,7 @@ def test_a_connection_that_could_not_be_taken_is_taken_later() -> None:
     failed = threading.Event()
     server.start()
     listening = server.server_socket
+    listening.listen(5)  # as its thread does, which may not have come to it
 
     class Full:
         """Its socket, while there is no descriptor left."""
