@@ -185,7 +185,7 @@ $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 		echo "error: jars: not all of conf/ivy.xml could be fetched (see $(CACHE)/ivy.log); is the registry within reach?" >&2; \
 		exit 2; \
 	fi
-	@# A jar that is not the one that was tried, whoever handed it out, is not used.
+	@# Only jars that were tried are used, wherever they come from.
 	@cd $(CACHE)/jars && if ! { ! sums=$$(grep ' $*/' ../../conf/jars.sha256) || \
 			$$(command -v sha256sum || echo shasum -a 256) -c - <<< "$$sums" > ../jars.log 2>&1; }; then \
 		grep -v ': OK$$' ../jars.log | head -3 >&2 || true; \

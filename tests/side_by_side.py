@@ -102,7 +102,7 @@ def is_by_design(event: Event, coordinator: ReferenceCoordinator) -> bool:
 
 
 def oddities_said(events: list[Event]) -> readers.Oddities:
-    """What events say of offsets that went back, each of them, and of topics that were made anew."""
+    """What events say of offsets that went back, each of them, and of topics that were made again."""
     rewinds = [
         (of.group, *partition_of(name), offsets["from"], offsets["to"])
         for of in events

@@ -255,7 +255,7 @@ class TestMonitor:
         assert {"title", "description", "version", "licenses"} == of.keys()
 
     def test_it_says_whether_it_is_well(self) -> None:
-        """Without compose too: the same question, as often; the image by itself has no port for probes."""
+        """Without compose too: the same question, as often; the image alone has no port for probes."""
         (line,) = [line for line in DOCKERFILE if line.startswith("HEALTHCHECK ")]
         options, _, command = line.removeprefix("HEALTHCHECK ").partition("CMD ")
         asked = MONITOR["healthcheck"]

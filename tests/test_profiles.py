@@ -56,7 +56,7 @@ def test_what_failed_is_shown_as_it_was_found(tmp_path: Path, profile: str, is_s
 
 
 def test_a_history_is_shown_by_its_records() -> None:
-    """Not by bytes, in which nobody sees what happened."""
+    """Not by bytes, in which it cannot be seen what happened."""
     shown = pretty(history(at(5, offset_commit("g", "t", 0, 9), (b"\x00\x63", None))))
 
     assert "  7/0, 5 ms: OffsetCommitKey(group='g', topic='t', partition=0) = OffsetCommitValue(offset=9, " in shown

@@ -107,7 +107,7 @@ def _kind(record: logging.LogRecord) -> tuple[Hashable, str]:
     if isinstance(record.msg, dict):
         event = str(record.msg.get("event"))
         return (record.name, record.levelno, event, record.msg.get("cluster")), event
-    # What a library logs may be made up anew for each line.
+    # A library may make up another text for each line.
     what = str(record.msg).partition("\n")[0][:_LONGEST_KIND]
     return (record.name, record.levelno, record.pathname, record.lineno), what
 

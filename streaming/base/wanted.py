@@ -17,7 +17,7 @@ class Asker(Protocol):
 
 
 class GoneError(Exception):
-    """Who has asked is gone: the answer is for nobody."""
+    """Who has asked is gone: the answer is for no one."""
 
 
 _asker: Final[ContextVar[Asker | None]] = ContextVar("asker", default=None)

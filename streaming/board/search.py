@@ -53,7 +53,7 @@ class Search:
         self._is_asked_for = {name: _is(value) for name, value in self.asked.items()}
 
     def finds(self, held: BoardGroup) -> bool:
-        """Whether a group is one that is asked for; raises GoneError where that is asked for nobody any more."""
+        """Whether a group is one that is asked for; raises GoneError where who has asked is gone."""
         look()
         asked = self._is_asked_for
         of_members = {name: asked[name] for name in MEMBER_VALUES if name in asked}

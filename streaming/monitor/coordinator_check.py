@@ -53,7 +53,7 @@ class CoordinatorCheck:
         board: what is shown, and what of it is in doubt.
         connect: makes a client; called again after a failure.
         directory: where it is kept which coordinators agreed: the option `state.dir`.
-        query_id: of the query that fills the board; another one counts its batches anew.
+        query_id: of the query that fills the board; another one counts its batches from 1 again.
         settle_seconds: see `SETTLE_SECONDS`.
     """
 

@@ -1,6 +1,6 @@
 """Has a stream that makes no progress started again (`board/stall.py`); ends the process where that cannot be done.
 
-Whoever runs the query asks this one between two looks at it. If it does not ask for a minute, it waits itself for a
+The thread that runs the query asks this one between two looks at it. If it does not ask for a minute, it waits for a
 JVM that does not answer, and only another process can help.
 """
 
@@ -105,7 +105,7 @@ class StallWatch:
             _log.error("stream_stuck", reason=self._stuck())
 
     def _give_up(self) -> None:
-        """Nobody starts it again: end what is waited for, and if that is not it, the process."""
+        """No thread starts it again: end what is waited for, and if that is not it, the process."""
         reason = f"it does not answer, and the stream could not be started again for {ANSWER_SECONDS:g} s"
         _log.error("stream_hangs", reason=reason)
         if self._is_killed or not self._kill(reason):

@@ -102,7 +102,7 @@ def _packs(dataset: Any) -> list[bytes]:  # noqa: ANN401 - as above
     with borrowed(dataset), borrowed(dataset.collectAsArrowToPython()) as served:
         path, secret, server = served
         with borrowed(server):
-            # Where nobody connects, the server waits without end, and would be waited for as long.
+            # Where no one connects, the server waits without end, and would be waited for as long.
             file, connected = opened((path, secret))
             try:
                 with closing(connected), closing(file):

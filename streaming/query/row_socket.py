@@ -10,7 +10,7 @@ from pyspark.util import _create_local_socket
 from streaming.base import descriptors
 
 OPEN_SECONDS: Final = 30.0
-"""Whoever uses up the descriptors may let go of some."""
+"""What uses up the descriptors may let go of some."""
 
 _AGAIN_SECONDS: Final = 0.5
 

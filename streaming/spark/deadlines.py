@@ -26,7 +26,7 @@ _AGAIN_SECONDS: Final = 0.5
 def bound(gateway: Any, seconds: float = ANSWER_SECONDS) -> None:  # noqa: ANN401 - py4j has no types
     """Let no answer to a call be waited for longer, and have the callback server outlive what it cannot take.
 
-    A gateway of the other mode (`callbacks.py`), as spark-submit makes it where it is told to, stays as it is.
+    A gateway of the other mode (`callbacks.py`), as spark-submit makes it where that is asked for, stays as it is.
     """
     if not isinstance(gateway, JavaGateway) or isinstance(gateway, ClientServer):
         return

@@ -26,7 +26,7 @@ _killed_because: str | None = None
 
 
 def kill(why: str) -> bool:
-    """Kill the JVM, which does not do what it is asked: whoever waits for it then has an error, at once.
+    """Kill the JVM, which does not do what it is asked: what waits for it then has an error, at once.
 
     Returns:
         Whether there was one that is ours to kill; under spark-submit it is the parent.

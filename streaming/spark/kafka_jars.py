@@ -74,7 +74,7 @@ def fetch(configuration: str = "kafka", directory: Path | None = None) -> None:
 
 
 def _refuse_others(configuration: str, directory: Path) -> None:
-    """See that each jar is the one that was tried, whoever handed it out; a configuration without digests has any.
+    """See that each jar is the one that was tried, wherever it comes from; a configuration without digests has any.
 
     Raises:
         CannotTellError: one is another, missing or one more.

@@ -45,5 +45,5 @@ def test_no_attack_is_left_out() -> None:
     ],
 )
 def test_what_has_not_come_back_is_named(after: Figures, expected: list[str]) -> None:
-    """More than a tenth above what was, and more than a process takes by itself."""
+    """More than a tenth above what was, and more than a process takes unasked."""
     assert expected == left(BEFORE, after)

@@ -73,8 +73,8 @@ class SecuredBroker:
         self._stack = ExitStack()
         (port,) = _free_ports(1)
         self.third_host = (THIRD_HOST, port)
-        told = {**self.servers, "AWAY": f"{THIRD_HOST}:{port}"}
-        for name, servers in (("listeners", self.servers), ("advertised.listeners", told)):
+        advertised = {**self.servers, "AWAY": f"{THIRD_HOST}:{port}"}
+        for name, servers in (("listeners", self.servers), ("advertised.listeners", advertised)):
             self.broker._properties[name] += "".join(f",{way}://{server}" for way, server in servers.items())
         self.broker._properties.update(self._properties())
 

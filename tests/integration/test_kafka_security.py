@@ -98,18 +98,18 @@ def test_every_client_comes_in(broker: SecuredBroker, way: str) -> None:
 
 
 class ThirdHost:
-    """Speaks TLS where a broker says that it is, and notes what it is told; use as a context manager.
+    """Speaks TLS where a broker says that it is, and notes what is sent; use as a context manager.
 
     Attributes:
         connections: how often it was connected to.
-        told: what came through handshakes that were finished.
+        received: what came through handshakes that were finished.
     """
 
     def __init__(self, address: tuple[str, int], files: tuple[Path, Path]) -> None:
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._context.load_cert_chain(*files)
         self._listening = socket.create_server(address)
-        self.connections, self.told = 0, b""
+        self.connections, self.received = 0, b""
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -130,7 +130,7 @@ class ThirdHost:
                 with suppress(OSError), bare:
                     bare.settimeout(5)
                     with self._context.wrap_socket(bare, server_side=True) as connection:
-                        self.told += connection.recv(65_536)
+                        self.received += connection.recv(65_536)
 
 
 @pytest.mark.parametrize("whose", ["a stranger's", "another name's"])
@@ -149,7 +149,7 @@ def test_a_host_that_a_broker_names_gets_no_credentials(broker: SecuredBroker, w
 
         assert found
         assert 0 < asked < third.connections
-        assert b"" == third.told
+        assert b"" == third.received
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -5,7 +5,7 @@ started again with the consumer protocol, but for the ones that are lost. What a
 one that its client ended is started again, as brokers refuse a static member whose former process has a session yet.
 
     of ten groups   lose
-    six             nobody: no word of them
+    six             none: no word of them
     two             a member
     one             all members but one
     one             all, the first of them once it has converted the group
@@ -64,7 +64,7 @@ class Group:
         )
 
     def supervise(self, servers: str, directory: Path) -> None:
-        """Start again what ended by itself."""
+        """Start again what ended unasked."""
         for name, member in list(self.members.items()):
             if member.exit_status is not None:
                 self.start(servers, name, "consumer", directory)
@@ -171,7 +171,7 @@ def _said(events: list[dict[str, Any]]) -> dict[str, set[str]]:
 
 
 def _list(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "nobody"
+    return ", ".join(sorted(names)) or "none"
 
 
 def _end(found: list[Group]) -> None:

@@ -182,7 +182,7 @@ def test_one_that_was_given_up_is_forgotten() -> None:
 
 
 def test_it_ends_with_the_group() -> None:
-    """Nobody is awaited in a group that was deleted."""
+    """No member is awaited in a group that was deleted."""
     gone = [expires(105_000, "pod-0"), at(200_000, *consumer_group_deleted("g"))]
     reported = history(*joined(["pod-0"]), closes(FIRST_MS, "pod-0"), *gone).replayed()
 

@@ -122,9 +122,9 @@ final class Simulation {
     final Random chance;
     /** Committed offsets by "group|topic|partition": where the next reader of the partition goes on. */
     final Map<String, Long> positions = new HashMap<>();
-    /** Told of clients that end with an error. */
+    /** Called for clients that end with an error. */
     Consumer<Member> gaveUp = of -> { };
-    /** Told of living classic members that learn that they were removed, and remember what they had. */
+    /** Called for living classic members that learn that they were removed, and remember what they had. */
     Consumer<Member> removed = of -> { };
     /** What is added to the time of each record: the clock of the broker that leads was set. */
     long clockIsAheadMs;

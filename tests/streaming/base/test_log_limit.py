@@ -64,7 +64,7 @@ def test_so_many_lines_of_a_kind_are_written_in_a_minute() -> None:
 
 
 def test_the_next_line_may_come_before_the_timer() -> None:
-    """What was left out is said once, whoever is first."""
+    """What was left out is said once, whichever thread is first."""
     minute = Minute()
     minute.written(LINES + 3)
     minute.now = 61.0

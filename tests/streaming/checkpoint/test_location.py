@@ -118,9 +118,9 @@ def test_password_in_a_url_is_refused_and_not_repeated(option: str) -> None:
     """It would stand in messages, in Spark's log and in its plans."""
     with pytest.raises(
         UsageError, match=r"^state.checkpoint_location: found a URL \((s3a|hdfs):\) with a password"
-    ) as told:
+    ) as refused:
         Location.of(Path("state"), option)
-    assert "hu" not in str(told.value)
+    assert "hu" not in str(refused.value)
 
 
 @pytest.mark.parametrize("option", [None, "/a:b/c", "file:/a:b", "hdfs://name:8020/a:b", "s3a://bucket/12:30"])

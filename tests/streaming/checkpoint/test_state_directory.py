@@ -263,7 +263,7 @@ def test_directory_that_the_former_release_left_is_gone_on_from_wherever_it_is_n
 def test_checkpoint_that_cannot_be_read_now_is_not_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, expected: type[Exception]
 ) -> None:
-    """Without a descriptor, or an answer of the JVM, nobody can tell: it is tried again, and nothing is forgotten."""
+    """Without a descriptor, or the JVM's answer, it cannot be known: it is tried again, and nothing is forgotten."""
 
     def fail(_files: LocalFiles, _directory: str = "") -> list[str]:
         raise error

@@ -17,7 +17,7 @@ _Said = TypeVar("_Said")
 
 
 def driven(under_way: Coroutine[Any, Any, _Said]) -> _Said:
-    """What a coroutine returns that waits for nobody."""
+    """What a coroutine returns that waits for no one."""
     try:
         while True:
             under_way.send(None)

@@ -111,7 +111,7 @@ def test_a_batch_beyond_the_limit_of_zstd_is_stepped_over(broker: tuple[str, Pro
 
 
 def test_two_in_a_row_are_two(broker: tuple[str, Producer]) -> None:
-    """Each is stepped over by itself."""
+    """Each is stepped over alone."""
     log = Log(broker, "two", {2: 4, 4: 5})
     log.write(batch(BEFORE), batch(LOST[:2], codec=5), batch(LOST[2:], codec=5), batch(AFTER))
 

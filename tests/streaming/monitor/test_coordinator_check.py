@@ -64,7 +64,7 @@ def of_7(tmp_path: Path) -> Checked:
 
 
 def test_what_all_coordinators_confirm_is_in_doubt_no_more(of_7: Checked, tmp_path: Path) -> None:
-    """They are asked about the groups of the partition alone; the next run knows, and asks nobody."""
+    """They are asked about the groups of the partition alone; the next run knows, and asks no one."""
     of_7.check.check()
 
     assert not of_7.doubted
@@ -108,7 +108,7 @@ def test_a_group_that_differs_leaves_it_in_doubt(of_7: Checked, differs: Mapping
 
 
 def test_groups_may_be_confirmed_one_after_the_other(of_7: Checked) -> None:
-    """Of many some rebalance at any moment. Another batch that cannot be read begins it anew."""
+    """Of many some rebalance at any moment. Another batch that cannot be read begins it again."""
     of_7.coordinators.said = said(**{UNREAD: of("m-2")})
     of_7.check.check()
     of_7.board.apply(10, met(1, 2), NOW_MS)
@@ -138,7 +138,7 @@ def test_where_a_broker_does_not_answer_nothing_is_confirmed(of_7: Checked) -> N
 
 
 def test_nobody_is_asked_without_a_doubt(tmp_path: Path) -> None:
-    """Nor while the log is still being read; groups of other partitions are nobody's business."""
+    """Nor while the log is still being read; groups of other partitions do not matter."""
     of_7 = Checked(tmp_path)
     of_7.coordinators.said = said(**{READ: of("m-2")})
     of_7.check.check()

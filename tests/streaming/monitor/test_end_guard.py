@@ -25,7 +25,7 @@ class Ends:
 
 
 def test_an_end_in_time_is_left_alone() -> None:
-    """Nothing is killed of a process that ends by itself, nor of one that is not to end."""
+    """Nothing is killed of a process that ends in time, nor of one that is not to end."""
     ends = Ends()
     with ends.guarded(kill_seconds=NEVER) as is_to_end:
         is_to_end.set()

@@ -187,7 +187,7 @@ def test_no_other_error_is_blamed_on_the_jvm(error: Exception) -> None:
 
 
 class Query:
-    """One that stops when it is told to, or not."""
+    """One that stops when that is asked for, or not."""
 
     def __init__(self, *, stops: bool) -> None:
         self.isActive = True

@@ -75,7 +75,7 @@ def test_a_server_to_which_nobody_connects_is_not_waited_for(monkeypatch: pytest
 
 
 def test_a_server_that_failed_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where rows were to come and did not, Spark's own error is what is told."""
+    """Where rows were to come and did not, Spark's own error is what is raised."""
     server: Any = MagicMock(**{"getResult.side_effect": ValueError("the task failed")})
     dataset: Any = MagicMock()
     dataset.collectAsArrowToPython.return_value = served = MagicMock()

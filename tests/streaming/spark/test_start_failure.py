@@ -39,17 +39,17 @@ Error: Could not create the Java Virtual Machine.
         ("", "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."),
     ],
 )
-def test_jvm_that_ended_is_told_by_what_it_printed(tmp_path: Path, printed: str, said: str) -> None:
+def test_jvm_that_ended_is_known_by_what_it_printed(tmp_path: Path, printed: str, said: str) -> None:
     """In this start, not in an earlier one; by py4j's line where it printed nothing."""
     log = tmp_path / "spark.log"
     log.write_text(EARLIER, "utf-8")
     before = start_failure.size(log)
     log.write_text(EARLIER + printed, "utf-8")
 
-    told = start_failure.of(ENDED, log, before)
+    raised = start_failure.of(ENDED, log, before)
 
-    assert f"spark: found one that does not start ({said}), accepted: one that does; see {log}" == str(told)
-    assert 3 == told.exit_status
+    assert f"spark: found one that does not start ({said}), accepted: one that does; see {log}" == str(raised)
+    assert 3 == raised.exit_status
 
 
 def test_a_log_that_is_not_there_is_no_second_failure(tmp_path: Path) -> None:

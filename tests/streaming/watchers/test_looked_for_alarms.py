@@ -171,7 +171,7 @@ def test_an_alarm_that_is_shown_nowhere_or_has_no_end_cannot_exist(fields: dict[
 
 @pytest.mark.parametrize("kind", LOOKED_FOR)
 def test_it_is_shown_while_it_lasts_and_reported_once_over_a_restart(kind: str) -> None:
-    """On the page and as a metric; under the id that the release before gave it, so neither reports it anew."""
+    """On the page and as a metric; under the id that the release before gave it, so neither reports it again."""
     row, story = ALARMS[kind], STORIES[kind]
     watched = Watched(story)
 

@@ -106,7 +106,7 @@ def test_a_page_is_made_once_for_all_who_ask_in_the_same_moment() -> None:
 
 
 def test_four_pages_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fifth waits; who has waited too long is told when to come again, and the page of nobody is not made."""
+    """The fifth waits; who has waited too long hears when to come again, and a page without readers is not made."""
     exporter, statuses = Gated(), []
     with serving(exporter, requests_per_second=0) as at, ThreadPoolExecutor(4) as clients:
         path = "GET /metrics?shard={}/9 HTTP/1.1".format
@@ -232,7 +232,7 @@ def test_an_answer_that_waits_for_its_reader_ends(
 
 
 def test_who_reads_slowly_but_reads_is_let_read() -> None:
-    """The time begins anew with each 256 KB that are taken."""
+    """The time begins again with each 256 KB that are taken."""
     near, far = socket.socketpair()
     connection = connection_limits._Connection(near, ("127.0.0.1", 1), connection_limits.Connections())
     with contextlib.closing(connection), contextlib.closing(far):
@@ -460,7 +460,7 @@ def test_an_address_that_guessed_is_one_for_an_hour() -> None:
 
 @pytest.mark.parametrize("limit", ["rate", "streams"])
 def test_a_network_of_ipv6_has_one_rate(limit: str) -> None:
-    """Whoever has one address of it has 2^64."""
+    """Who has one address of it has 2^64."""
 
     async def app(_scope: Any, _receive: Any, send: Callable[[Any], Any]) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

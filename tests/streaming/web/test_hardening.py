@@ -206,7 +206,7 @@ def test_a_body_is_refused_unread(server: Server) -> None:
 
 @pytest.mark.parametrize("is_second", [False, True])
 def test_a_head_of_many_lines_is_refused_before_it_is_read(server: Server, *, is_second: bool) -> None:
-    """It takes a tenth of a second, whoever sends it: also where it comes behind another one, or line by line."""
+    """It takes a tenth of a second, from any client: also where it comes behind another one, or line by line."""
     first = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * is_second
     lines = b"a:\r\n" * connection_limits.MOST_LINES
     with connected(server) as connection:
