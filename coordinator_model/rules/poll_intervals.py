@@ -10,9 +10,9 @@ poll interval as its rebalance timeout, so that the log has it:
 
 One process after another of the same client id and host, each in the place of the one before, is a run. A leave is
 counted in it if it comes 0.8 to 1.5 rebalance timeouts after the leave before, and who leaves was a member for at least
-half a timeout. Three in a row, and a fourth process that joins: it is reported. Where others have the same client id
-and host, who comes in whose place is a guess, and five in a row are asked for. It is over when a timeout and a half
-have gone by without a leave that counts (`clocked/endings.py`).
+half a timeout. Three in a row, and a fourth process that joins: it is reported. Where others of the same client id and
+host were there at a leave or a join of the run, who comes in whose place is a guess, and five in a row are asked for.
+It is over when a timeout and a half have gone by without a leave that counts (`clocked/endings.py`).
 
     looks alike                                          and differs
     a rolling restart, one process each five minutes     who comes in a process's place stays
@@ -43,7 +43,7 @@ EXCEEDED: Final = "poll_interval_exceeded"
 
 IN_A_ROW: Final = 3
 IN_A_ROW_OF_ALIKE: Final = 5
-"""Where other members of the client id and host are there: by chance three are not rare, five are."""
+"""Where other members of the client id and host were there: by chance three are not rare, five are."""
 
 SHORTEST: Final = 0.8
 LONGEST: Final = 1.5
@@ -65,11 +65,11 @@ def exceeded(transition: Transition) -> Iterator[Finding]:
     runs = [run for run in known if _may_go_on(run, transition.time_ms)]
     for member_id, member in was.items():
         if member_id not in now and member_id not in replaced and member.rebalance_timeout_ms > 0:
-            _left(runs, member, transition)
+            _left(runs, member, transition, is_alike=_has_others(member, was))
     joined: list[PollRun] = []
     for member_id, member in now.items():
         if member_id not in was and member_id not in replaced:
-            joined += _joined(runs, member, transition.time_ms)
+            joined += _joined(runs, member, transition.time_ms, is_alike=_has_others(member, now))
     runs.sort(key=lambda run: -run.leaves)  # stable, so that of as many the earlier one stays
     state.poll_runs = tuple(runs[:MOST_KEPT])
     yield from _reported(transition, joined)
@@ -114,7 +114,13 @@ def _longest_ms(run: PollRun) -> int:
     return int(LONGEST * run.timeout_ms)
 
 
-def _left(runs: list[PollRun], member: Member, transition: Transition) -> None:
+def _has_others(member: Member, members: Mapping[str, Member]) -> bool:
+    """Whether others of its client id and host are among the members."""
+    name = _process(member)
+    return sum(_process(of) == name for of in members.values()) > 1
+
+
+def _left(runs: list[PollRun], member: Member, transition: Transition, *, is_alike: bool) -> None:
     """A member left: the run in which it had joined goes on, or another begins."""
     time_ms, timeout_ms = transition.time_ms, member.rebalance_timeout_ms
     known = next((run for run in runs if run.member_id == member.member_id), None)
@@ -123,7 +129,7 @@ def _left(runs: list[PollRun], member: Member, transition: Transition) -> None:
         runs.remove(known)
         span_ms, stayed_ms = elapsed_ms(known.left_ms, time_ms), elapsed_ms(known.joined_ms, time_ms)
         if SHORTEST * timeout_ms <= span_ms <= LONGEST * timeout_ms and stayed_ms >= MEMBER_FOR * timeout_ms:
-            leaves, since_ms = known.leaves + 1, known.since_ms
+            leaves, since_ms, is_alike = known.leaves + 1, known.since_ms, is_alike or known.is_alike
     runs.append(
         PollRun(
             name=_process(member),
@@ -132,16 +138,17 @@ def _left(runs: list[PollRun], member: Member, transition: Transition) -> None:
             offset=transition.position.offset,
             timeout_ms=timeout_ms,
             leaves=leaves,
+            is_alike=is_alike,
         )
     )
 
 
-def _joined(runs: list[PollRun], member: Member, time_ms: int) -> Iterator[PollRun]:
+def _joined(runs: list[PollRun], member: Member, time_ms: int, *, is_alike: bool) -> Iterator[PollRun]:
     """A member joined: in the place of the first of its client id and host in whose place none is yet."""
     name = _process(member)
     for at, run in enumerate(runs):
         if run.name == name and not run.member_id:
-            runs[at] = replace(run, member_id=member.member_id, joined_ms=time_ms)
+            runs[at] = replace(run, member_id=member.member_id, joined_ms=time_ms, is_alike=is_alike or run.is_alike)
             yield runs[at]
             return
 
@@ -152,10 +159,7 @@ def _reported(transition: Transition, joined: list[PollRun]) -> Iterator[Finding
         return
     members = members_of(transition.after)
     for run in joined:
-        alike = (
-            sum(_process(member) == run.name for member in members.values()) > 1 if run.leaves >= IN_A_ROW else False
-        )
-        if run.leaves < (IN_A_ROW_OF_ALIKE if alike else IN_A_ROW):
+        if run.leaves < (IN_A_ROW_OF_ALIKE if run.is_alike else IN_A_ROW):
             continue
         is_new = run.name not in state.open(EXCEEDED)
         lasting.opened(state, EXCEEDED, transition.position, run.name, (run.member_id,))

@@ -132,6 +132,17 @@ def test_where_members_are_alike_it_takes_five(leaves: int, reported: bool) -> N
     assert reported == bool(said(history(*slow(leaves, beside=twin)).replayed()))
 
 
+@pytest.mark.parametrize(("leaves", "reported"), [(IN_A_ROW_OF_ALIKE - 1, False), (IN_A_ROW_OF_ALIKE, True)])
+def test_where_members_were_alike_at_the_first_leave_it_takes_five(leaves: int, reported: bool) -> None:
+    """The one that joined next may be in the place of either, though the other is gone by then."""
+    twin = member("twin", {"t": [1]})
+    first, left, *rest = slow(leaves, beside=twin)
+    alone = slow(leaves, stays=False)[2:]
+
+    assert len(rest) == len(alone)
+    assert reported == bool(said(history(first, left, *alone).replayed()))
+
+
 def test_two_leaves_in_a_row_are_none_yet() -> None:
     """Nor is the third one, as long as no member comes in its place."""
     assert [] == said(history(*slow(2)).replayed())

@@ -280,7 +280,17 @@ FULL: Final = GroupState(
         before_live_tail=True,
     ),
     poll_runs=(
-        PollRun(name="c /h", since_ms=1, left_ms=2, offset=3, timeout_ms=4, leaves=2, member_id="a", joined_ms=5),
+        PollRun(
+            name="c /h",
+            since_ms=1,
+            left_ms=2,
+            offset=3,
+            timeout_ms=4,
+            leaves=2,
+            member_id="a",
+            joined_ms=5,
+            is_alike=True,
+        ),
     ),
     recent_rebalances_ms=(1, 2),
     recent_rebalance_members=(3,),
