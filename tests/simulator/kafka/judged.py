@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
 from coordinator_model.rules import static_absences
-from coordinator_model.state.events import INFO, Event
+from coordinator_model.state.events import INFO, WARNING, Event
 from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import group_view
 from streaming.recording.file_format import open_recording
@@ -27,10 +27,14 @@ class Worth(NamedTuple):
     Attributes:
         deeds: done in that group, any of them.
         within_ms: how long before.
+        times: how often, to the member or instance that the alarm names where it is more than once.
+        after: done to the coordinator before, without which it would be none.
     """
 
     deeds: tuple[str, ...]
     within_ms: int
+    times: int = 1
+    after: str | None = None
 
 
 WORTH: Final[Mapping[str, Worth]] = {
@@ -41,6 +45,11 @@ WORTH: Final[Mapping[str, Worth]] = {
     # It remembers what it had when others took that over, and says so as it joins again; a round takes the slowest's
     # poll, and what the leader needs.
     "stale_claim": Worth(("removed",), 60_000),
+    # Rolled to the other protocol and back, from a host to another and back, within ten minutes by a clock that was set
+    # back meanwhile, it looks as a node does that is drained and back: a warning. What is critical nothing explains.
+    "static_member_contended": Worth(("rolled_up", "rolled_down"), 1_200_000, times=2),
+    # It left after it had been waited for beyond its time, which the coordinator counts from its own move.
+    "member_fenced": Worth(("left",), 100, after="clock_set"),
     # A round is lost within a session, and what the others need to join and assign.
     "rebalance_rounds_lost": Worth(("died", "suspended"), 180_000),
 }
@@ -107,7 +116,12 @@ def explanation(event: Event, history: LawfulHistory) -> str | None:
     ]
     if event.kind == static_absences.ABSENT:
         return done[0].what if done and not _not_closed(event.detail, history) else None
-    return done[-1].what if done else None
+    if worth.times > 1:
+        done = [of for of in done if of.who == event.detail["instance_id"] and event.severity == WARNING]
+    moved = [of for of in history.done if of.what == worth.after and 0 <= event.offset - of.offset]
+    if len(done) < worth.times or (worth.after is not None and not moved):
+        return None
+    return done[-1].what
 
 
 def _not_closed(detail: Mapping[str, Any], history: LawfulHistory) -> set[str]:
