@@ -9,7 +9,7 @@
     it was not looked at for `GAP_SECONDS`                  read on, and judged as after a restart (`shard_task.py`)
     it was read `GAP_SECONDS` or more after it was planned  the same
     either lasted for as long as tombstones stay            read again from its beginning: what ended may be gone
-    it was cut off once, and another broker leads it        read again from its beginning: its replicas may differ
+    it was cut off once, and has a leader of a later epoch  read again from its beginning: its replicas may differ
     it was not there before                                 read from its beginning
 
 A leader has an epoch, and so has each record. The position says of which epoch the last record is that was read; each
@@ -19,7 +19,8 @@ new leader, and each at a start, is asked where that epoch ends (KIP-320) before
 Replicas of a log that was cut off may differ for good, at offsets where each was cleaned separately: one dropped a
 record for a later one of its key, which it then lost, and the other still has it. A coordinator loads what its own
 broker has. No epoch tells, so such a partition is uneven from then on, and is read again of each broker that comes to
-lead it.
+lead it. One that leads it as before, with a later epoch, may have followed another meanwhile, that nobody saw lead: it
+is read again, too.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -114,7 +115,7 @@ class Look:
         again: partition → why it is read again from its beginning, as the position has it.
         gaps: partition → the log's end as it was found after a gap, and from where on it is live, None for as before.
         epochs: partition → leader epoch of the last record before an offset, as far as known.
-        uneven: partition → the broker it is read of, where another one's log may differ.
+        uneven: partition → the broker it is read of and its leader epoch, where another one's log may differ.
     """
 
     stable: Mapping[int, int]
@@ -123,7 +124,7 @@ class Look:
     again: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     gaps: Mapping[int, tuple[int, int | None]] = field(default_factory=dict)
     epochs: Callable[[int, int], int] = lambda _partition, _offset: _UNKNOWN
-    uneven: Mapping[int, int] = field(default_factory=dict)
+    uneven: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 class _Epoch(NamedTuple):
@@ -202,7 +203,8 @@ class LogContinuity:
                 # It was there and had no leader: what it holds is from before this run looked.
                 self._gaps[partition] = high, high
             self._seen[partition] = now
-        uneven = self._uneven(start, {of: leader for of, leader in bounds.leaders.items() if of in readable})
+        leads = {of: (leader, bounds.epochs.get(of, _UNKNOWN)) for of, leader in bounds.leaders.items()}
+        uneven = self._uneven(start, {of: by for of, by in leads.items() if of in readable})
         begins = self._begins(start, readable, first)
         # What is to be read from its beginning waits until that is known.
         readable -= {
@@ -247,14 +249,14 @@ class LogContinuity:
         self._again[partition] = {"from": high, "to": read_to}
         return False
 
-    def _uneven(self, start: Position, leaders: Mapping[int, int]) -> dict[int, int]:
-        """Partitions whose replicas may differ, by who leads them; those that another broker led are read again."""
-        read_of: dict[str, int] = start.get(UNEVEN, {})
-        for partition, leader in leaders.items():
-            if read_of.get(str(partition), leader) != leader:
+    def _uneven(self, start: Position, leads: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+        """Partitions whose replicas may differ, and who leads them; notes those that have another leader."""
+        read_of: dict[str, int | Sequence[int]] = start.get(UNEVEN, {})
+        for partition, (leader, epoch) in leads.items():
+            if str(partition) in read_of and _is_another(read_of[str(partition)], leader, epoch):
                 self._again.setdefault(partition, {REPLICA: leader})
         cut = {of for of, why in self._again.items() if "from" in why}
-        return {of: leader for of, leader in leaders.items() if of in cut or str(of) in read_of}
+        return {of: by for of, by in leads.items() if of in cut or str(of) in read_of}
 
     def _last_epoch(self, partition: int, offset: int) -> int:
         known = self._epochs.get(partition)
@@ -324,6 +326,12 @@ class LogContinuity:
         return begins | {
             of: note.begins for of, note in self._owed.items() if of in readable and of not in from_beginning
         }
+
+
+def _is_another(read_of: int | Sequence[int], leader: int, epoch: int) -> bool:
+    """Whether a leader is not the one that was read of; a position of a former release has its broker alone."""
+    broker, known = (read_of, _UNKNOWN) if isinstance(read_of, int) else read_of
+    return broker != leader or (known >= 0 and epoch > known)
 
 
 _NEVER: Final = (1 << 63) - 1

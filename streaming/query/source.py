@@ -485,7 +485,7 @@ def next_position(start: Position, look: Look, most: int | None, *, committed_on
         end[COMMITS][name] = max(commits, min(look.stable[p], to))
         end[EPOCHS][name] = look.epochs(p, max(to, end[COMMITS][name]))
         if p in look.uneven:
-            uneven[name] = look.uneven[p]
+            uneven[name] = [*look.uneven[p]]
         read.append(p)
     said = {
         UNEVEN: uneven,

@@ -49,7 +49,7 @@ class Run:
         look = self._continuity.look(self.position, bounds, lambda wanted: dict.fromkeys(wanted, 0))
         if 0 in look.high and (look.high[0] > self.position["membership"].get("0", 0) or look.again):
             self._continuity.planned([0])
-            uneven = {**self.position.get("uneven", {}), **{str(of): leader for of, leader in look.uneven.items()}}
+            uneven = {**self.position.get("uneven", {}), **{str(of): [*by] for of, by in look.uneven.items()}}
             self.position = read_to(look.high[0], epoch=look.epochs(0, look.high[0]))
             self.position |= {"uneven": uneven} if uneven else {}
         return look
@@ -196,6 +196,30 @@ class TestUneven:
         run.log.leader = 2
         run.log.epochs.append((6, run.log.end))
         assert {0: {"replica": 2}} == Run(run.log, run.position).look().again
+
+    def test_a_leader_of_a_later_epoch_is_read_from_its_beginning_though_it_led_before(self) -> None:
+        """While the monitor was away another may have led, whose log it followed; what it had dropped is dropped."""
+        run = Run(Log((2, 0), end=100), read_to(100, epoch=2))
+        run.look()
+        run.log = Log((2, 0), (3, 80), end=150)
+        run.look()
+        run.log.epochs += [(4, 150), (5, 155)]
+        run.log.end = 160
+
+        assert ({0: {"replica": 1}}, {0: (0, 0)}) == ((look := Run(run.log, run.position).look()).again, look.begins)
+
+    def test_a_position_of_a_former_release_knows_the_broker_alone(self) -> None:
+        """It is read on while that one leads, and of the next one's log from the beginning; then the epoch is known."""
+        log = Log((2, 0), (3, 80), end=150)
+        run = Run(log, {**read_to(140, epoch=3), "uneven": {"0": 1}})
+
+        assert {} == run.look().again
+        assert {"0": [1, 3]} == run.position["uneven"]
+
+        log.epochs.append((4, 150))
+        log.leader, log.end = 2, 160
+
+        assert {0: {"replica": 2}} == Run(log, {**read_to(150, epoch=3), "uneven": {"0": 1}}).look().again
 
     def test_a_leader_that_moves_is_read_on_where_nothing_was_lost(self) -> None:
         """Replicas that were never cut off have the same last record of each key."""

@@ -107,10 +107,10 @@ class TestEnd:
 
     def test_of_whom_an_uneven_partition_is_read_stays_known(self) -> None:
         """Also while nothing is read of it; it changes with what is read."""
-        start = {**at({0: 9, 1: 4}, {0: 9, 1: 4}), "uneven": {"0": 1, "1": 1}}
-        look = Look({0: 12}, {0: 12}, again={0: {"replica": 2}}, begins={0: (0, 0)}, uneven={0: 2})
+        start = {**at({0: 9, 1: 4}, {0: 9, 1: 4}), "uneven": {"0": [1, 4], "1": [1, 2]}}
+        look = Look({0: 12}, {0: 12}, again={0: {"replica": 2}}, begins={0: (0, 0)}, uneven={0: (2, 5)})
 
-        assert {"0": 2, "1": 1} == position_after(start, look, None)["uneven"]
+        assert {"0": [2, 5], "1": [1, 2]} == position_after(start, look, None)["uneven"]
         assert "uneven" not in position_after(at({0: 9}, {0: 9}), Look({0: 12}, {0: 12}), None)
 
     @pytest.mark.parametrize(
