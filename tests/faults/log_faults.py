@@ -199,10 +199,10 @@ MOST_JVM_MIB: Final = 2_500
 
 
 def unreadable_batches(trial: Trial) -> None:
-    """Batches of 400 KB with a value of 400 MB, and of 4 KB beyond librdkafka's limit, records arriving; restarts."""
+    """Batches of 400 KB with a value of 400 MB, and of 12 KB beyond librdkafka's limit, records arriving; restarts."""
     key, _ = builders.group_metadata("bombed", generation=1, members=[])
     zeros = hostile_batches.gzip_bomb(key, 400_000_000)
-    beyond = hostile_batches.zstd_bomb(key, 120_000_000)
+    beyond = hostile_batches.zstd_bomb(key, 400_000_000)
     for number in range(1, trial.rounds + 1):
         servers, topic = trial.log.bootstrap_servers, trial.log.topic
         with trial.writing(0.4 / trial.rounds):
