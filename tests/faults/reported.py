@@ -97,12 +97,16 @@ class Difference:
         return any(vars(self).values())
 
 
+OF_READING: Final = frozenset({"last_offset", "unreadable", "unreadable_batches"})
+"""What is reported of a partition that no replay of its records could know."""
+
+
 def difference(reported: Reported, answer: Answer) -> Difference:
     """Compare events by id and content, and all that is remembered and counted of every group."""
     mine = {name: json.loads(json.dumps(event)) for name, event in answer.events.items()}
     changed = {of for of in mine.keys() & reported.events.keys() if mine[of] != reported.events[of]}
     shards = {
-        partition: {name: of for name, of in totals.items() if name != "last_offset"}
+        partition: {name: of for name, of in totals.items() if name not in OF_READING}
         for partition, totals in reported.shards.items()
     }
     offsets = {place: of for place, of in reported.offsets.items() if place[0] in reported.groups}
