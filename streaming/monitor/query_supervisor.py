@@ -259,9 +259,8 @@ class QuerySupervisor:
         self._left_since = since or time.monotonic()
         seconds = time.monotonic() - self._left_since
         if seconds >= HANGS_SECONDS:
-            raise QueryHangsError(
-                f"spark: the query did not stop in {seconds:.0f} s and cannot be started again in this process"
-            )
+            stays = f"the query did not stop in {seconds:.0f} s and cannot be started again in this process"
+            raise QueryHangsError(f"spark: {jvm_lifecycle.killed_because() or stays}")
         raise MonitorError("the query of before has not stopped yet")
 
     def _start(self, spark: SparkSession) -> StreamingQuery:

@@ -254,6 +254,19 @@ def test_a_query_that_does_not_stop_ends_the_monitor(monkeypatch: pytest.MonkeyP
     assert (1, True) == (ended.value.exit_status, supervisor.may_write)
 
 
+def test_a_query_of_a_jvm_that_was_killed_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason for which it was killed is why the monitor ends."""
+    now = [1_000.0]
+    supervisor = hanging(monkeypatch, now)
+    monkeypatch.setattr("streaming.spark.jvm_lifecycle.killed_because", lambda: "it does not answer")
+    ran(supervisor)
+    ran(supervisor)
+
+    now[0] += HANGS_SECONDS
+    with pytest.raises(QueryHangsError, match=r"^spark: it does not answer$"):
+        ran(supervisor)
+
+
 def test_a_query_that_stops_late_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it waited for has come; and nothing of it writes any more."""
     now = [1_000.0]
