@@ -1,0 +1,160 @@
+"""Share partitions (KIP-932): what a record of ``__share_group_state`` does to one.
+
+    snapshot             the whole state, in place of whatever there was
+    update               a change to it: merged as `ShareCoordinatorShard` and `PersisterStateBatchCombiner` do
+    update alone         the state, where no snapshot is there: the log was cut off, or read from its middle
+    snapshot tombstone   the end of it
+    update tombstone     never written; passed over
+
+Of an offset that is written twice the higher delivery count wins, then the higher state, whichever came first: a write
+that is tried again changes nothing. (`docs/coordinator-log.md`, "Share partitions".)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from operator import attrgetter, itemgetter
+from typing import Final
+
+from coordinator_model.records.share_state import ShareSnapshotValue, ShareUpdateValue, StateBatch
+from coordinator_model.state.share_partition import ARCHIVED, DONE, NOT_INITIALIZED, NOT_KNOWN, Batch, SharePartition
+
+_FIRST: Final = itemgetter(0)
+_LAST: Final = itemgetter(1)
+_FIELDS: Final = attrgetter("first_offset", "last_offset", "delivery_state", "delivery_count")
+
+
+def replay_snapshot(held: SharePartition, value: ShareSnapshotValue) -> SharePartition:
+    """Type 0: the whole state."""
+    return replace(
+        held,
+        snapshot_epoch=value.snapshot_epoch,
+        state_epoch=value.state_epoch,
+        leader_epoch=value.leader_epoch,
+        start_offset=value.start_offset,
+        delivery_complete_count=value.delivery_complete_count,
+        batches=combined((), _batches(value.state_batches), NOT_INITIALIZED),
+        create_ms=value.create_timestamp,
+        write_ms=value.write_timestamp,
+    )
+
+
+def replay_update(held: SharePartition, value: ShareUpdateValue) -> SharePartition:
+    """Type 1: a change. The snapshot epoch is not compared with the snapshot's, and does not replace it."""
+    alone = held.last_offset < 0
+    start_offset = held.start_offset if value.start_offset == NOT_INITIALIZED else value.start_offset
+    return replace(
+        held,
+        snapshot_epoch=value.snapshot_epoch if alone else held.snapshot_epoch,
+        leader_epoch=held.leader_epoch if value.leader_epoch == NOT_KNOWN else value.leader_epoch,
+        start_offset=start_offset,
+        delivery_complete_count=value.delivery_complete_count,
+        # As a snapshot, what is the state by itself is taken as it is.
+        batches=combined(held.batches, _batches(value.state_batches), NOT_INITIALIZED if alone else start_offset),
+    )
+
+
+def first_not_done(held: SharePartition) -> int | None:
+    """The start offset moved past all that is done behind it; None while it is not initialized."""
+    if held.start_offset == NOT_INITIALIZED:
+        return None
+    at = held.start_offset
+    for batch in held.batches:
+        if batch.first > at or batch.state not in DONE:
+            break
+        at = max(at, batch.last + 1)
+    return at
+
+
+def newly_archived(held: SharePartition, value: ShareSnapshotValue | ShareUpdateValue) -> list[Batch]:
+    """What a record archives that was not archived before it: each offset once, however often it is written.
+
+    A new state epoch begins anew. What lies below a start offset of this one was counted when it was archived.
+    """
+    if not any(each.delivery_state == ARCHIVED for each in value.state_batches):
+        return []
+    floor, known = held.highest_start_offset, held.batches
+    if isinstance(value, ShareSnapshotValue):
+        if is_begun_anew(held, value):
+            floor, known = NOT_INITIALIZED, []
+        written = combined((), _batches(value.state_batches), floor)
+    else:
+        written = combined(known, _batches(value.state_batches), floor)
+    archived = (batch for batch in known if batch.state == ARCHIVED)
+    return list(_without((batch for batch in written if batch.state == ARCHIVED), list(archived)))
+
+
+def is_begun_anew(held: SharePartition, value: ShareSnapshotValue) -> bool:
+    """Whether a snapshot is of another state epoch than what is held, as after a reset."""
+    return held.create_ms > 0 and held.state_epoch != value.state_epoch
+
+
+def combined(so_far: Sequence[Batch], new: Iterable[Batch], start_offset: int) -> list[Batch]:
+    """Batches and new ones in one list, from the start offset on; all of them where that is NOT_INITIALIZED.
+
+    `so_far` is such a list. What ends before it begins is not a batch.
+    """
+    found = list(so_far)
+    for batch in new:
+        if batch.first > batch.last:
+            continue
+        # Those it overlaps, and a neighbour on either side.
+        begin = bisect_left(found, batch.first - 1, key=_LAST)
+        end = bisect_right(found, batch.last + 1, lo=begin, key=_FIRST)
+        found[begin:end] = _joined(_laid_over(found[begin:end], batch))
+    if start_offset == NOT_INITIALIZED:
+        return found
+    kept = found[bisect_left(found, start_offset, key=_LAST) :]
+    if kept and kept[0].first < start_offset:
+        kept[0] = kept[0]._replace(first=start_offset)
+    return kept
+
+
+def _laid_over(of: Sequence[Batch], new: Batch) -> Iterable[Batch]:
+    """The pieces of batches that lie apart, ascending, and of one more, which wins where it outranks them."""
+    at = new.first
+    for old in of:
+        if old.first < new.first:
+            yield old._replace(last=min(old.last, new.first - 1))
+        elif at < old.first and at <= new.last:
+            yield new._replace(first=at, last=min(old.first - 1, new.last))
+        first, last = max(old.first, new.first), min(old.last, new.last)
+        if first <= last:
+            winner = new if (new.count, new.state) > (old.count, old.state) else old
+            yield winner._replace(first=first, last=last)
+            at = last + 1
+        if old.last > new.last:
+            at = max(at, new.last + 1)
+            yield old._replace(first=max(old.first, new.last + 1))
+    if at <= new.last:
+        yield new._replace(first=at)
+
+
+def _without(of: Iterable[Batch], known: Sequence[Batch]) -> Iterable[Batch]:
+    """The pieces of batches, ascending, that lie outside of others."""
+    for batch in of:
+        at = batch.first
+        for other in known[bisect_left(known, batch.first, key=_LAST) :]:
+            if other.first > batch.last:
+                break
+            if at < other.first:
+                yield batch._replace(first=at, last=other.first - 1)
+            at = other.last + 1
+        if at <= batch.last:
+            yield batch._replace(first=at)
+
+
+def _joined(batches: Iterable[Batch]) -> list[Batch]:
+    found: list[Batch] = []
+    for batch in batches:
+        if found and found[-1].last + 1 == batch.first and found[-1][2:] == batch[2:]:
+            found[-1] = found[-1]._replace(last=batch.last)
+        else:
+            found.append(batch)
+    return found
+
+
+def _batches(of: Iterable[StateBatch]) -> Iterable[Batch]:
+    return (Batch(*_FIELDS(each)) for each in of)
