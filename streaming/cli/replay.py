@@ -13,11 +13,16 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
+from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC
+from coordinator_model.share_replica import ShareReplica
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import SHARE
 from coordinator_model.topic_growth import appeared_ms
 from coordinator_model.views.group_view import group_view, named
 from coordinator_model.views.log_lacks import lacks
+from coordinator_model.views.share_partitions import share_partitions_view
 from streaming.base.errors import UsageError
 from streaming.base.text import printable
 from streaming.base.times import ACCEPTED, time_ms
@@ -54,11 +59,17 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         live_from = {} if past else header.live_from
         replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=header.topic_ids)
         looks = looks_at(file, header, replica, live_from)
-        happened = _replayed(recording, replica, looks, until_ms)
+        share_replica = share_replica_of(header, {} if past else header.share_live_from)
+        happened = _replayed(recording, replica, share_replica, looks, until_ms)
         names = recording.header.topic_names
     known = replica.living()
     groups = {
-        name: group_view(state, replica.offsets(name), names, looks.end_ms(state.partition))
+        name: {
+            **group_view(state, replica.offsets(name), names, looks.end_ms(state.partition)),
+            "share_partitions": share_partitions_view(
+                share_replica.of_group(name) if state.type == SHARE else (), names
+            ),
+        }
         for name, state in sorted(known.items())
         if state.exists and group in (None, name)
     }
@@ -72,7 +83,13 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
     if group is not None and not groups and not shown:
         raise _unknown_group(group, sorted(known))
     if json:
-        output.print_json({"groups": groups, "events": shown, "counters": _counters(replica)})
+        orphans = sum(
+            len(share_replica.of_group(name))
+            for name in share_replica.groups()
+            if not _has_share_state(known.get(name))
+        )
+        counters = {**_counters(replica), **_share_counters(share_replica, orphans)}
+        output.print_json({"groups": groups, "events": shown, "counters": counters})
     elif events:
         for event in shown:
             output.print_line(plain.event_text(event))
@@ -92,19 +109,46 @@ def until_time_ms(text: str) -> int:
         raise UsageError(f"--until: found {text!r}, accepted: {ACCEPTED}") from None
 
 
+def share_replica_of(header: Header, live_from: Mapping[int, int]) -> ShareReplica:
+    """A replica of a recording's share coordinator, with what its header says of deliveries."""
+    return ShareReplica(
+        delivery_count_limits=header.delivery_count_limits,
+        gaps={topic.id for topic in header.topics if topic.gaps and topic.id is not None},
+        live_from=live_from,
+    )
+
+
+def _has_share_state(state: GroupState | None) -> bool:
+    """Whether share partitions of this group are its own, and not left behind by one that is gone."""
+    return state is not None and state.exists and state.type == SHARE
+
+
 def _has_ids(header: Header) -> bool | None:
     """Whether the recorded brokers had topic ids; None where no topic was recorded."""
     return any(topic.id is not None for topic in header.topics) if header.topics else None
 
 
-def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, until_ms: int | None) -> list[Event]:
+def _replayed(
+    recording: RecordingReader, replica: LogReplica, share_replica: ShareReplica, looks: Looks, until_ms: int | None
+) -> list[Event]:
     happened: list[Event] = []
+    of_share_state: list[Event] = []
     ended: set[int] = set()
+    share_ended: set[int] = set()
     reported = 0
     with output.progress(f"replaying {recording.path.name}") as advance:
-        for count, record in enumerate(recording):
+        for count, record in enumerate(recording.both_logs()):
             if count % _PROGRESS_EVERY == 0:
                 advance(recording.fraction_read)
+            if record.share_state:
+                if until_ms is not None and (record.partition in share_ended or record.timestamp_ms > until_ms):
+                    share_ended.add(record.partition)
+                    continue
+                position = Position(record.partition, record.offset, record.timestamp_ms)
+                of_share_state += share_replica.replay(position, record.key, record.value)
+                if share_replica.undecodable:
+                    reported += _report_undecodable(share_replica, reported, f"{SHARE_STATE_TOPIC} ")
+                continue
             # The state at a time is the state of a prefix of each partition: one record too late ends its partition.
             if until_ms is not None and (record.partition in ended or record.timestamp_ms > until_ms):
                 ended.add(record.partition)
@@ -118,8 +162,16 @@ def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, unt
     happened.extend(looks.at_end(until_ms if ended else None))
     if reported > _REPORTED:
         output.warn(f"{reported - _REPORTED} more records do not decode")
+    for state, batches in sorted(share_replica.unknown_states.items()):
+        output.warn(
+            f"{SHARE_STATE_TOPIC}: {batches} batches of delivery state {state}, which this release does not know"
+        )
     # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.
-    return sorted(replica.reported(happened), key=lambda event: (event.time_ms, event.partition, event.offset))
+    of_share_state += share_replica.settle()
+    return sorted(
+        [*replica.reported(happened), *of_share_state],
+        key=lambda event: (event.time_ms, event.log, event.partition, event.offset),
+    )
 
 
 def looks_at(file: Path, header: Header, replica: LogReplica, live_from: Mapping[int, int]) -> Looks:
@@ -146,12 +198,12 @@ def appeared_in(file: Path, header: Header) -> dict[tuple[str, int], int]:
         return appeared_ms(records, header.topic_names, {topic.name: topic.partitions for topic in header.topics})
 
 
-def _report_undecodable(replica: LogReplica, reported: int) -> int:
+def _report_undecodable(replica: LogReplica | ShareReplica, reported: int, log: str = "") -> int:
     """Tell what was passed over; returns how many."""
     count = len(replica.undecodable)
     for place, undecodable in replica.undecodable[: max(_REPORTED - reported, 0)]:
         output.warn(
-            f"partition {place.partition} offset {place.offset}: record of type "
+            f"{log}partition {place.partition} offset {place.offset}: record of type "
             f"{'unknown' if undecodable.record_type is None else undecodable.record_type} "
             f"does not decode ({undecodable.reason})"
         )
@@ -159,7 +211,15 @@ def _report_undecodable(replica: LogReplica, reported: int) -> int:
     return count
 
 
-def _counters(replica: LogReplica) -> dict[str, Any]:
+def _share_counters(replica: ShareReplica, orphans: int) -> dict[str, Any]:
+    """The same of the share coordinator's log, where there is one: its types count anew."""
+    if not replica.counters.records:
+        return {}
+    more = {"unknown_states": dict(replica.unknown_states)} if replica.unknown_states else {}
+    return {SHARE_STATE_TOPIC: {**_counters(replica), **more, "orphans": orphans}}
+
+
+def _counters(replica: LogReplica | ShareReplica) -> dict[str, Any]:
     newer = replica.counters.newer_value_versions
     return {
         "records": replica.counters.records,
