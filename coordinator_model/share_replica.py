@@ -25,10 +25,10 @@ from coordinator_model.state.findings import Position
 from coordinator_model.state.share_partition import (
     DEFAULT_DELIVERY_COUNT_LIMIT,
     LIMIT,
-    NOT_INITIALIZED,
     REJECTED,
     STATES,
     UNCLEAR,
+    Batch,
     GivenUp,
     SharePartition,
     SharePartitionId,
@@ -86,7 +86,7 @@ class ShareReplica:
                 self.undecodable.append((position, undecodable))
                 if undecodable.newer_version is not None:
                     _count(self.counters.newer_value_versions, name)
-        return self._reported(events)
+        return self._reported(events) if events else events
 
     def settle(self, *, now_ms: int | None = None) -> list[Event]:
         """What is yet to be said of minutes that are over by this time of the log; of all at its end."""
@@ -124,28 +124,23 @@ class ShareReplica:
         for batch in record.value.state_batches:
             if batch.delivery_state not in STATES:
                 _count(self.unknown_states, str(batch.delivery_state))
-        held = self.partitions.get(id_) or SharePartition(id=id_)
-        applied = APPLY[record.type](held, record.value)
-        applied.log_partition, applied.last_offset, applied.last_ms = position
-        self.partitions[id_] = applied
-        self._by_group.setdefault(id_.group, {})[id_] = None
-        found = list(share_records.given_up(self._remember(held, applied, record)))
-        if not found:
+        held = self.partitions.get(id_)
+        if held is None:
+            held = self.partitions[id_] = SharePartition(id=id_)
+            self._by_group.setdefault(id_.group, {})[id_] = None
+        archived = share_partitions.newly_archived(held, record.value)
+        APPLY[record.type](held, record.value)
+        held.log_partition, held.last_offset, held.last_ms = position
+        if not archived:
             return []
         self._crowds.setdefault(position.partition, {})[id_] = None
-        return share_records.archived(applied, position, found)
+        return share_records.archived(held, position, share_records.given_up(self._counted(held, archived)))
 
-    def _remember(
-        self, held: SharePartition, applied: SharePartition, record: ShareStateRecord
-    ) -> Iterator[tuple[str, GivenUp]]:
-        """What was given up, and how far: both outlast snapshots, and the count also a reset."""
-        anew = record.type is ShareStateType.SHARE_SNAPSHOT and share_partitions.is_begun_anew(held, record.value)
-        before = NOT_INITIALIZED if anew else held.highest_start_offset
-        applied.highest_start_offset = max(before, applied.start_offset)
-        for batch in share_partitions.newly_archived(held, record.value):
-            why = self.why_archived(applied.id, batch.count)
-            records = batch.last + 1 - batch.first
-            applied.archived = {**applied.archived, why: applied.archived.get(why, 0) + records}
+    def _counted(self, held: SharePartition, archived: Iterable[Batch]) -> Iterator[tuple[str, GivenUp]]:
+        """Cause and offsets of each, counted for good: snapshots and resets leave the count as it is."""
+        for batch in archived:
+            why, records = self.why_archived(held.id, batch.count), batch.last + 1 - batch.first
+            held.archived = {**held.archived, why: held.archived.get(why, 0) + records}
             yield why, GivenUp(batch.first, batch.last, records, batch.count)
 
     def why_archived(self, of: SharePartitionId, delivery_count: int) -> str:
@@ -160,7 +155,9 @@ class ShareReplica:
 
     def _over(self, partition: int, now_ms: int | None) -> list[Event]:
         events: list[Event] = []
-        for id_ in [*self._crowds.get(partition, ())]:
+        if partition not in self._crowds:
+            return events
+        for id_ in [*self._crowds[partition]]:
             held = self.partitions[id_]
             events += share_records.over(held, now_ms)
             if held.crowd is None:
@@ -193,7 +190,7 @@ class ShareReplica:
         return found
 
 
-APPLY: Final[dict[ShareStateType, Callable[[SharePartition, Any], SharePartition]]] = {
+APPLY: Final[dict[ShareStateType, Callable[[SharePartition, Any], None]]] = {
     ShareStateType.SHARE_SNAPSHOT: share_partitions.replay_snapshot,
     ShareStateType.SHARE_UPDATE: share_partitions.replay_update,
 }

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Final
 
 from coordinator_model.records.share_state import ShareSnapshotValue, ShareUpdateValue, StateBatch
@@ -23,37 +22,34 @@ from coordinator_model.state.share_partition import ARCHIVED, DONE, NOT_INITIALI
 
 _FIRST: Final = itemgetter(0)
 _LAST: Final = itemgetter(1)
-_FIELDS: Final = attrgetter("first_offset", "last_offset", "delivery_state", "delivery_count")
 
 
-def replay_snapshot(held: SharePartition, value: ShareSnapshotValue) -> SharePartition:
+def replay_snapshot(held: SharePartition, value: ShareSnapshotValue) -> None:
     """Type 0: the whole state."""
-    return replace(
-        held,
-        snapshot_epoch=value.snapshot_epoch,
-        state_epoch=value.state_epoch,
-        leader_epoch=value.leader_epoch,
-        start_offset=value.start_offset,
-        delivery_complete_count=value.delivery_complete_count,
-        batches=combined((), _batches(value.state_batches), NOT_INITIALIZED),
-        create_ms=value.create_timestamp,
-        write_ms=value.write_timestamp,
-    )
+    before = NOT_INITIALIZED if is_begun_anew(held, value) else held.highest_start_offset
+    held.highest_start_offset = max(before, value.start_offset)
+    held.snapshot_epoch = value.snapshot_epoch
+    held.state_epoch = value.state_epoch
+    held.leader_epoch = value.leader_epoch
+    held.start_offset = value.start_offset
+    held.delivery_complete_count = value.delivery_complete_count
+    held.batches = combined((), _batches(value.state_batches), NOT_INITIALIZED)
+    held.create_ms = value.create_timestamp
+    held.write_ms = value.write_timestamp
 
 
-def replay_update(held: SharePartition, value: ShareUpdateValue) -> SharePartition:
+def replay_update(held: SharePartition, value: ShareUpdateValue) -> None:
     """Type 1: a change. The snapshot epoch is not compared with the snapshot's, and does not replace it."""
-    alone = held.last_offset < 0
-    start_offset = held.start_offset if value.start_offset == NOT_INITIALIZED else value.start_offset
-    return replace(
-        held,
-        snapshot_epoch=value.snapshot_epoch if alone else held.snapshot_epoch,
-        leader_epoch=held.leader_epoch if value.leader_epoch == NOT_KNOWN else value.leader_epoch,
-        start_offset=start_offset,
-        delivery_complete_count=value.delivery_complete_count,
-        # As a snapshot, what is the state by itself is taken as it is.
-        batches=combined(held.batches, _batches(value.state_batches), NOT_INITIALIZED if alone else start_offset),
-    )
+    if value.leader_epoch != NOT_KNOWN:
+        held.leader_epoch = value.leader_epoch
+    if value.start_offset != NOT_INITIALIZED:
+        held.start_offset = value.start_offset
+        held.highest_start_offset = max(held.highest_start_offset, value.start_offset)
+    held.delivery_complete_count = value.delivery_complete_count
+    cut_at = held.start_offset
+    if held.last_offset < 0:  # by itself it is the state, and taken as it is
+        held.snapshot_epoch, cut_at = value.snapshot_epoch, NOT_INITIALIZED
+    held.batches = combined(held.batches, _batches(value.state_batches), cut_at)
 
 
 def first_not_done(held: SharePartition) -> int | None:
@@ -69,7 +65,7 @@ def first_not_done(held: SharePartition) -> int | None:
 
 
 def newly_archived(held: SharePartition, value: ShareSnapshotValue | ShareUpdateValue) -> list[Batch]:
-    """What a record archives that was not archived before it: each offset once, however often it is written.
+    """What a record that is yet to be applied archives: each offset once, however often it is written.
 
     A new state epoch begins anew. What lies below a start offset of this one was counted when it was archived.
     """
@@ -103,7 +99,7 @@ def combined(so_far: Sequence[Batch], new: Iterable[Batch], start_offset: int) -
         # Those it overlaps, and a neighbour on either side.
         begin = bisect_left(found, batch.first - 1, key=_LAST)
         end = bisect_right(found, batch.last + 1, lo=begin, key=_FIRST)
-        found[begin:end] = _joined(_laid_over(found[begin:end], batch))
+        found[begin:end] = _joined(_laid_over(found[begin:end], batch)) if begin < end else (batch,)
     if start_offset == NOT_INITIALIZED:
         return found
     kept = found[bisect_left(found, start_offset, key=_LAST) :]
@@ -117,19 +113,19 @@ def _laid_over(of: Sequence[Batch], new: Batch) -> Iterable[Batch]:
     at = new.first
     for old in of:
         if old.first < new.first:
-            yield old._replace(last=min(old.last, new.first - 1))
+            yield Batch(old.first, min(old.last, new.first - 1), old.state, old.count)
         elif at < old.first and at <= new.last:
-            yield new._replace(first=at, last=min(old.first - 1, new.last))
+            yield Batch(at, min(old.first - 1, new.last), new.state, new.count)
         first, last = max(old.first, new.first), min(old.last, new.last)
         if first <= last:
             winner = new if (new.count, new.state) > (old.count, old.state) else old
-            yield winner._replace(first=first, last=last)
+            yield Batch(first, last, winner.state, winner.count)
             at = last + 1
         if old.last > new.last:
             at = max(at, new.last + 1)
-            yield old._replace(first=max(old.first, new.last + 1))
+            yield Batch(max(old.first, new.last + 1), old.last, old.state, old.count)
     if at <= new.last:
-        yield new._replace(first=at)
+        yield Batch(at, new.last, new.state, new.count)
 
 
 def _without(of: Iterable[Batch], known: Sequence[Batch]) -> Iterable[Batch]:
@@ -150,11 +146,11 @@ def _joined(batches: Iterable[Batch]) -> list[Batch]:
     found: list[Batch] = []
     for batch in batches:
         if found and found[-1].last + 1 == batch.first and found[-1][2:] == batch[2:]:
-            found[-1] = found[-1]._replace(last=batch.last)
+            found[-1] = Batch(found[-1].first, batch.last, batch.state, batch.count)
         else:
             found.append(batch)
     return found
 
 
-def _batches(of: Iterable[StateBatch]) -> Iterable[Batch]:
-    return (Batch(*_FIELDS(each)) for each in of)
+def _batches(batches: Iterable[StateBatch]) -> list[Batch]:
+    return [Batch(of.first_offset, of.last_offset, of.delivery_state, of.delivery_count) for of in batches]
