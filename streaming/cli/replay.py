@@ -27,11 +27,13 @@ from streaming.base.errors import UsageError
 from streaming.base.text import printable
 from streaming.base.times import ACCEPTED, time_ms
 from streaming.cli.render import output, plain
-from streaming.recording.file_format import Header, RecordingReader, open_recording
+from streaming.recording.file_format import Header, RecordedRecord, RecordingReader, open_recording
 
 # Undecodable records shown one by one; a damaged recording may hold millions.
 _REPORTED = 20
 _PROGRESS_EVERY = 2_000
+_EARLY_ACCESS = (4, 0)
+"""The release that wrote share partitions in other layouts."""
 
 
 def replay(  # noqa: PLR0913 - a command's options are its arguments
@@ -59,9 +61,10 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         live_from = {} if past else header.live_from
         replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=header.topic_ids)
         looks = looks_at(file, header, replica, live_from)
-        share_replica = share_replica_of(header, {} if past else header.share_live_from)
-        happened = _replayed(recording, replica, share_replica, looks, until_ms)
+        share_state = _ShareState(header, {} if past else header.share_live_from, until_ms)
+        happened = _replayed(recording, replica, share_state, looks, until_ms)
         names = recording.header.topic_names
+    share_replica = share_state.replica
     known = replica.living()
     groups = {
         name: {
@@ -109,13 +112,38 @@ def until_time_ms(text: str) -> int:
         raise UsageError(f"--until: found {text!r}, accepted: {ACCEPTED}") from None
 
 
-def share_replica_of(header: Header, live_from: Mapping[int, int]) -> ShareReplica:
-    """A replica of a recording's share coordinator, with what its header says of deliveries."""
-    return ShareReplica(
-        delivery_count_limits=header.delivery_count_limits,
-        gaps={topic.id for topic in header.topics if topic.gaps and topic.id is not None},
-        live_from=live_from,
-    )
+class _ShareState:
+    """The share coordinator's log of a recording, as far as it is to be replayed."""
+
+    def __init__(self, header: Header, live_from: Mapping[int, int], until_ms: int | None) -> None:
+        self.replica = ShareReplica(
+            delivery_count_limits=header.delivery_count_limits,
+            gaps={topic.id for topic in header.topics if topic.gaps and topic.id is not None},
+            live_from=live_from,
+        )
+        self._early_access = (broker_releases.version_of(header.kafka_version or "") or ())[:2] == _EARLY_ACCESS
+        self._until_ms = until_ms
+        self._ended: set[int] = set()
+        self._events: list[Event] = []
+        self._unread = 0
+
+    def read(self, record: RecordedRecord) -> None:
+        if self._early_access:
+            self._unread += 1
+        elif self._until_ms is not None and (record.partition in self._ended or record.timestamp_ms > self._until_ms):
+            self._ended.add(record.partition)
+        else:
+            place = Position(record.partition, record.offset, record.timestamp_ms)
+            self._events += self.replica.replay(place, record.key, record.value)
+
+    def at_end(self) -> list[Event]:
+        """All that it showed; what could not be read of it is told."""
+        if self._unread:
+            output.warn(f"{SHARE_STATE_TOPIC}: {self._unread} records of Kafka 4.0, an early access, are not read")
+        for state, batches in sorted(self.replica.unknown_states.items()):
+            unknown = f"of delivery state {state}, which this release does not know"
+            output.warn(f"{SHARE_STATE_TOPIC}: {batches} batches {unknown}")
+        return [*self._events, *self.replica.settle()]
 
 
 def _has_share_state(state: GroupState | None) -> bool:
@@ -129,25 +157,19 @@ def _has_ids(header: Header) -> bool | None:
 
 
 def _replayed(
-    recording: RecordingReader, replica: LogReplica, share_replica: ShareReplica, looks: Looks, until_ms: int | None
+    recording: RecordingReader, replica: LogReplica, share_state: "_ShareState", looks: Looks, until_ms: int | None
 ) -> list[Event]:
     happened: list[Event] = []
-    of_share_state: list[Event] = []
     ended: set[int] = set()
-    share_ended: set[int] = set()
     reported = 0
     with output.progress(f"replaying {recording.path.name}") as advance:
         for count, record in enumerate(recording.both_logs()):
             if count % _PROGRESS_EVERY == 0:
                 advance(recording.fraction_read)
             if record.share_state:
-                if until_ms is not None and (record.partition in share_ended or record.timestamp_ms > until_ms):
-                    share_ended.add(record.partition)
-                    continue
-                position = Position(record.partition, record.offset, record.timestamp_ms)
-                of_share_state += share_replica.replay(position, record.key, record.value)
-                if share_replica.undecodable:
-                    reported += _report_undecodable(share_replica, reported, f"{SHARE_STATE_TOPIC} ")
+                share_state.read(record)
+                if share_state.replica.undecodable:
+                    reported += _report_undecodable(share_state.replica, reported, f"{SHARE_STATE_TOPIC} ")
                 continue
             # The state at a time is the state of a prefix of each partition: one record too late ends its partition.
             if until_ms is not None and (record.partition in ended or record.timestamp_ms > until_ms):
@@ -162,14 +184,9 @@ def _replayed(
     happened.extend(looks.at_end(until_ms if ended else None))
     if reported > _REPORTED:
         output.warn(f"{reported - _REPORTED} more records do not decode")
-    for state, batches in sorted(share_replica.unknown_states.items()):
-        output.warn(
-            f"{SHARE_STATE_TOPIC}: {batches} batches of delivery state {state}, which this release does not know"
-        )
     # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.
-    of_share_state += share_replica.settle()
     return sorted(
-        [*replica.reported(happened), *of_share_state],
+        [*replica.reported(happened), *share_state.at_end()],
         key=lambda event: (event.time_ms, event.log, event.partition, event.offset),
     )
 

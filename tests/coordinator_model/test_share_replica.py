@@ -10,7 +10,12 @@ from typing import Final
 
 import pytest
 
-from coordinator_model.records.share_state_types import ShareStateType
+from coordinator_model.records.share_state_types import (
+    ShareStateRecord,
+    ShareStateType,
+    decode_share_state,
+    encode_share_state,
+)
 from coordinator_model.share_replica import ShareReplica
 from coordinator_model.state.findings import Position
 from lab.builders import RecordBytes, topic_id
@@ -106,6 +111,15 @@ def test_reader_who_was_away_while_it_was_pruned_goes_on_at_the_start(judge: Sha
 
         assert [] == differences(last.held, held_by(replica))
     assert away > HISTORIES / 10
+
+
+def test_what_kafka_writes_is_read_and_written_alike(judge: ShareJudge) -> None:
+    """Byte for byte."""
+    for seed in range(20):
+        for of in told(judge, seed).log:
+            read = decode_share_state(of.key, of.value)
+            assert isinstance(read, ShareStateRecord)
+            assert (of.key, of.value) == encode_share_state(read.key, read.value)
 
 
 def given(judge: ShareJudge, *records: RecordBytes) -> Said:

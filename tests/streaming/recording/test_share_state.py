@@ -143,6 +143,41 @@ def test_replay_until_a_time_stops_each_partition_of_either_log(path: Path, caps
     assert (0, {"limit": 0, "rejected": 0}) == (of["delivery_complete_count"], of["archived_total"])
 
 
+def test_replay_tells_what_was_given_up(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the name of the topic; below where the log ended when recording began, only what is information."""
+
+    def archived(*more: str) -> list[tuple[Any, ...]]:
+        events = shown(capsys, "replay", path, *more)["events"]
+        return [
+            (of["severity"], of["log"], of["detail"]["topic"], of["detail"]["first_offset"], of["detail"]["why"])
+            for of in events
+            if of["kind"] == "share_records_archived"
+        ]
+
+    assert [("info", "__share_group_state", "u", 3, "unclear")] == archived()
+    assert [
+        ("warning", "__share_group_state", "t", 11, "limit"),
+        ("info", "__share_group_state", "u", 3, "unclear"),
+    ] == archived("--past")
+    assert 0 == main(["replay", str(path), "--events", "--past"])
+    assert "share_records_archived" in capsys.readouterr().out
+
+
+def test_state_of_the_early_access_is_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka 4.0 wrote other layouts under the same version: they would be taken for something else."""
+    made = tmp_path / "log.ndjson"
+    with open_new_recording(made, replace(HEADER, kafka_version="4.0.2")) as recording:
+        for record in RECORDS:
+            recording.write(record)
+    assert 0 == main(["replay", str(made), "--json"])
+    said = capsys.readouterr()
+    replayed = json.loads(said.out)
+
+    assert [] == replayed["groups"]["queue"]["share_partitions"]
+    assert "__share_group_state" not in replayed["counters"]
+    assert "__share_group_state: 6 records of Kafka 4.0, an early access, are not read" in said.err
+
+
 def test_replay_as_text(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A row a share partition."""
     assert 0 == main(["replay", str(path), "--group", "queue"])
