@@ -93,7 +93,7 @@ def combined(so_far: Sequence[Batch], new: Iterable[Batch], start_offset: int) -
     `so_far` is such a list. What ends before it begins is not a batch.
     """
     found = list(so_far)
-    for batch in new:
+    for batch in sorted(new):  # the order makes no difference but to the time that a long list takes
         if batch.first > batch.last:
             continue
         # Those it overlaps, and a neighbour on either side.
