@@ -117,4 +117,4 @@ def test_cluster_without_share_groups_is_recorded_as_before(
 
     assert [(False, 0), (False, 1)] == records
     assert ({}, [False]) == (header.delivery_count_limits, [topic.gaps for topic in header.topics])
-    assert "share" not in capsys.readouterr().err
+    assert "share partitions" not in capsys.readouterr().err
