@@ -21,7 +21,7 @@ from coordinator_model.records.share_state_types import (
 from coordinator_model.replica import Counters
 from coordinator_model.rules import share_records
 from coordinator_model.state.events import INFO, Event
-from coordinator_model.state.findings import Position
+from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.share_partition import (
     DEFAULT_DELIVERY_COUNT_LIMIT,
     LIMIT,
@@ -78,14 +78,16 @@ class ShareReplica:
         match decode_share_state(key, value):
             case ShareStateRecord() as record:
                 events += self._replay(position, record)
+                if record.newer:
+                    events += self._newer(position, str(int(record.type)), record.value_version, record.group_name)
             case UnknownRecord() as unknown:
-                _count(self.counters.unknown_records, str(unknown.record_type))
+                events += self._unknown(position, unknown)
             case UndecodableRecord() as undecodable:
                 name = _UNREADABLE if undecodable.record_type is None else str(undecodable.record_type)
                 _count(self.counters.undecodable_records, name)
                 self.undecodable.append((position, undecodable))
                 if undecodable.newer_version is not None:
-                    _count(self.counters.newer_value_versions, name)
+                    events += self._newer(position, name, undecodable.newer_version, undecodable.group_name)
         return self._reported(events) if events else events
 
     def settle(self, *, now_ms: int | None = None) -> list[Event]:
@@ -116,8 +118,6 @@ class ShareReplica:
         return gone
 
     def _replay(self, position: Position, record: ShareStateRecord) -> list[Event]:
-        if record.newer:
-            _count(self.counters.newer_value_versions, str(int(record.type)))
         id_ = SharePartitionId(record.key.group_id, record.key.topic_id, record.key.partition)
         if record.value is None:
             return self._forget(id_) if record.type is ShareStateType.SHARE_SNAPSHOT else []
@@ -135,6 +135,20 @@ class ShareReplica:
             return []
         self._crowds.setdefault(position.partition, {})[id_] = None
         return share_records.archived(held, position, share_records.given_up(self._counted(held, archived)))
+
+    def _unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
+        """Count a record of an unknown type; report the first of each."""
+        if not _count(self.counters.unknown_records, str(unknown.record_type)):
+            return []
+        finding = Finding("unknown_record", {"record_type": unknown.record_type})
+        return list(events_of(unknown.group_name or "", position, [finding]))
+
+    def _newer(self, position: Position, name: str, version: int | None, group: str | None) -> list[Event]:
+        """Count a value of a version above the highest known; report the first of a type."""
+        if not _count(self.counters.newer_value_versions, name):
+            return []
+        finding = Finding("unknown_record", {"record_type": int(name), "value_version": version})
+        return list(events_of(group or "", position, [finding]))
 
     def _counted(self, held: SharePartition, archived: Iterable[Batch]) -> Iterator[tuple[str, GivenUp]]:
         """Cause and offsets of each, counted for good: snapshots and resets leave the count as it is."""
@@ -183,10 +197,15 @@ class ShareReplica:
             self._crowds.pop(held.log_partition, None)
 
     def _reported(self, events: Iterable[Event]) -> list[Event]:
-        """Events of this log, without alarms of what was there before it was live."""
-        found = [of for of in events if of.severity == INFO or of.offset >= self._live_from.get(of.partition, 0)]
-        for of in found:
+        """Events of this log, without alarms of what was there before it was live; what is unknown is information."""
+        found: list[Event] = []
+        for of in events:
+            if of.offset < self._live_from.get(of.partition, 0) and of.severity != INFO:
+                if of.kind != "unknown_record":
+                    continue
+                of.severity = INFO
             of.log = SHARE_STATE_TOPIC
+            found.append(of)
         return found
 
 
@@ -197,5 +216,7 @@ APPLY: Final[dict[ShareStateType, Callable[[SharePartition, Any], None]]] = {
 """Record type → what a value of it does to a share partition."""
 
 
-def _count(counts: dict[str, int], name: str) -> None:
+def _count(counts: dict[str, int], name: str) -> bool:
+    """Count one more; returns whether it is the first."""
     counts[name] = counts.get(name, 0) + 1
+    return counts[name] == 1

@@ -123,6 +123,25 @@ def test_records_of_no_known_type_or_layout_are_counted() -> None:
     assert [ID] == list(replica.partitions)
 
 
+def test_first_record_of_an_unknown_type_or_version_is_reported() -> None:
+    """Once, as in the first log; before the live tail it is information."""
+    key, value = share_snapshot("s", "t", 0)
+    assert value is not None
+    log = [(b"\x00\x07" + key[2:], value), (key, b"\x00\x01" + value[2:])]
+    for live_from, severity in ((0, "warning"), (9, "info")):
+        replica = ShareReplica(live_from={3: live_from})
+        events = [
+            event
+            for offset, record in enumerate([*log, *log])
+            for event in replica.replay(Position(3, offset, 1_000), *record)
+        ]
+
+        assert [(0, severity, {"record_type": 7}), (1, severity, {"record_type": 0, "value_version": 1})] == [
+            (of.offset, of.severity, dict(of.detail)) for of in events
+        ]
+        assert {("unknown_record", "s", "__share_group_state")} == {(of.kind, of.group, of.log) for of in events}
+
+
 def test_log_that_was_pruned_while_no_one_read_leaves_what_was_seen_since() -> None:
     """Each share partition that lives has a snapshot behind the new start; what has none is gone."""
     replica = replayed(share_snapshot("s", "t", 0), share_snapshot("s", "t", 1), share_snapshot("s", "t", 2))
