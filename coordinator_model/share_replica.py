@@ -20,9 +20,11 @@ from coordinator_model.records.share_state_types import (
 )
 from coordinator_model.replica import Counters
 from coordinator_model.rules import share_records
+from coordinator_model.rules.share_redelivery import Redeliveries
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.share_partition import (
+    ARCHIVED,
     DEFAULT_DELIVERY_COUNT_LIMIT,
     LIMIT,
     REJECTED,
@@ -45,6 +47,7 @@ class ShareReplica:
             Kafka's default where that is not said.
         gaps: ids of topics in which an offset may have no record, which a client then archives.
         live_from: as a `Replica`'s: below it nothing is an alarm; all is live of a partition that it does not name.
+        redeliveries: is told what becomes done, of all that is live; for a replica of the whole log.
 
     Attributes:
         partitions: what is there, in the order in which it was first met.
@@ -59,8 +62,10 @@ class ShareReplica:
         delivery_count_limits: Mapping[str, int] | None = None,
         gaps: Collection[str] = frozenset(),
         live_from: Mapping[int, int] | None = None,
+        redeliveries: Redeliveries | None = None,
     ) -> None:
         self._live_from = dict(live_from or {})
+        self.redeliveries = redeliveries
         self._limits = {"": DEFAULT_DELIVERY_COUNT_LIMIT, **(delivery_count_limits or {})}
         self._gaps = frozenset(gaps)
         self.partitions: dict[SharePartitionId, SharePartition] = {}
@@ -92,7 +97,10 @@ class ShareReplica:
 
     def settle(self, *, now_ms: int | None = None) -> list[Event]:
         """What is yet to be said of minutes that are over by this time of the log; of all at its end."""
-        return self._reported(of for partition in [*self._crowds] for of in self._over(partition, now_ms))
+        events = [of for partition in [*self._crowds] for of in self._over(partition, now_ms)]
+        if now_ms is None and self.redeliveries is not None:
+            events += self.redeliveries.judged()
+        return self._reported(events)
 
     def of_group(self, group: str) -> list[SharePartition]:
         """The share partitions of a group, by topic id and partition."""
@@ -128,7 +136,10 @@ class ShareReplica:
         if held is None:
             held = self.partitions[id_] = SharePartition(id=id_)
             self._by_group.setdefault(id_.group, {})[id_] = None
-        archived = share_partitions.newly_archived(held, record.value)
+        done = share_partitions.newly_done(held, record.value)
+        if self.redeliveries is not None and held.last_offset >= 0 and self._is_live(position):
+            self.redeliveries.note(id_.group, position, done)
+        archived = [batch for batch in done if batch.state == ARCHIVED]
         APPLY[record.type](held, record.value)
         held.log_partition, held.last_offset, held.last_ms = position
         if not archived:
@@ -196,11 +207,14 @@ class ShareReplica:
         if not of_partition:
             self._crowds.pop(held.log_partition, None)
 
+    def _is_live(self, position: Position) -> bool:
+        return position.offset >= self._live_from.get(position.partition, 0)
+
     def _reported(self, events: Iterable[Event]) -> list[Event]:
         """Events of this log, without alarms of what was there before it was live; what is unknown is information."""
         found: list[Event] = []
         for of in events:
-            if of.offset < self._live_from.get(of.partition, 0) and of.severity != INFO:
+            if of.severity != INFO and of.offset < self._live_from.get(of.partition, 0):
                 if of.kind != "unknown_record":
                     continue
                 of.severity = INFO

@@ -361,6 +361,20 @@ CASES: Final[Mapping[str, Cases]] = {
             "record_consistency.nothing_is_asked_of_a_group_in_which_no_record_followed_another",
         ),
     ),
+    "share_redelivering": Cases(
+        reported=(
+            "share_redelivery.quarter_of_an_hour_of_redeliveries_is_reported_and_its_end",
+            "share_redelivery.partitions_of_a_group_are_counted_together",
+            "share_redelivery.what_goes_on_is_reported_once",
+        ),
+        silent=(
+            "share_redelivery.less_is_silent",
+            "share_redelivery.write_that_is_tried_again_counts_once",
+            "share_redelivery.released_records_do_not_count_before_they_are_done",
+            "share_redelivery.what_was_before_the_live_tail_does_not_count",
+            "share_redelivery.window_that_is_not_over_says_nothing",
+        ),
+    ),
     "share_records_archived": Cases(
         reported=(
             "share_records.record_that_no_member_could_process_is_reported_at_the_limit",

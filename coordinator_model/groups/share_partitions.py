@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Final
 
 from coordinator_model.records.share_state import ShareSnapshotValue, ShareUpdateValue, StateBatch
-from coordinator_model.state.share_partition import ARCHIVED, DONE, NOT_INITIALIZED, NOT_KNOWN, Batch, SharePartition
+from coordinator_model.state.share_partition import DONE, NOT_INITIALIZED, NOT_KNOWN, Batch, SharePartition
 
 _FIRST: Final = itemgetter(0)
 _LAST: Final = itemgetter(1)
@@ -64,22 +64,19 @@ def first_not_done(held: SharePartition) -> int | None:
     return at
 
 
-def newly_archived(held: SharePartition, value: ShareSnapshotValue | ShareUpdateValue) -> list[Batch]:
-    """What a record that is yet to be applied archives: each offset once, however often it is written.
+def newly_done(held: SharePartition, value: ShareSnapshotValue | ShareUpdateValue) -> list[Batch]:
+    """What becomes done by a record that is yet to be applied: each offset once, however often it is written.
 
-    A new state epoch begins anew. What lies below a start offset of this one was counted when it was archived.
+    A new state epoch begins anew. What lies below a start offset of this one was counted when it was done.
     """
-    if not any(each.delivery_state == ARCHIVED for each in value.state_batches):
+    if not any(each.delivery_state in DONE for each in value.state_batches):
         return []
-    floor, known = held.highest_start_offset, held.batches
-    if isinstance(value, ShareSnapshotValue):
-        if is_begun_anew(held, value):
-            floor, known = NOT_INITIALIZED, []
-        written = combined((), _batches(value.state_batches), floor)
-    else:
-        written = combined(known, _batches(value.state_batches), floor)
-    archived = (batch for batch in known if batch.state == ARCHIVED)
-    return list(_without((batch for batch in written if batch.state == ARCHIVED), list(archived)))
+    anew = isinstance(value, ShareSnapshotValue) and is_begun_anew(held, value)
+    floor, known = (NOT_INITIALIZED, []) if anew else (held.highest_start_offset, held.batches)
+    written = _batches(value.state_batches)
+    if len(written) > 1 or written[0].first < floor:
+        written = combined((), written, floor)
+    return [new for batch in written if batch.state in DONE for new in _not_done_in(known, batch)]
 
 
 def is_begun_anew(held: SharePartition, value: ShareSnapshotValue) -> bool:
@@ -128,18 +125,18 @@ def _laid_over(of: Sequence[Batch], new: Batch) -> Iterable[Batch]:
         yield Batch(at, new.last, new.state, new.count)
 
 
-def _without(of: Iterable[Batch], known: Sequence[Batch]) -> Iterable[Batch]:
-    """The pieces of batches, ascending, that lie outside of others."""
-    for batch in of:
-        at = batch.first
-        for other in known[bisect_left(known, batch.first, key=_LAST) :]:
-            if other.first > batch.last:
-                break
-            if at < other.first:
-                yield batch._replace(first=at, last=other.first - 1)
-            at = other.last + 1
-        if at <= batch.last:
-            yield batch._replace(first=at)
+def _not_done_in(known: Sequence[Batch], new: Batch) -> Iterable[Batch]:
+    """The pieces of a batch that are not done in others, ascending, and that none of them outranks."""
+    at, number = new.first, bisect_left(known, new.first, key=_LAST)
+    while number < len(known) and known[number].first <= new.last:
+        old, number = known[number], number + 1
+        if old.state not in DONE and (old.count, old.state) <= (new.count, new.state):
+            continue
+        if at < old.first:
+            yield Batch(at, old.first - 1, new.state, new.count)
+        at = max(at, old.last + 1)
+    if at <= new.last:
+        yield Batch(at, new.last, new.state, new.count)
 
 
 def _joined(batches: Iterable[Batch]) -> list[Batch]:

@@ -581,6 +581,16 @@ def share_records_archived(of: Detail, _: int) -> str:
     return f"{which} of {where}: {_ARCHIVED.get(str(of.get('why')), 'archived')}{deliveries}"
 
 
+def share_redelivering(of: Detail, _: int) -> str:
+    if of.get("cleared"):
+        return "Records are done at their first delivery again, or few are delivered again"
+    if "redelivered" not in of:
+        return "Records are delivered again and again"
+    return (
+        f"Of {counted(of['done'], 'record')} that became done, {of['redelivered']:,} had been delivered before in vain"
+    )
+
+
 def log_truncated(of: Detail, _: int) -> str:
     lost = f"{counted(of['to_offset'] - of['from_offset'], 'record')} from {of['from_offset']:,} on"
     groups = of.get("groups") or []

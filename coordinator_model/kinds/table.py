@@ -642,6 +642,16 @@ _ROWS: Final = (
         sentence=said.share_records_archived,
     ),
     Kind(
+        name="share_redelivering",
+        severity=WARNING,
+        meaning="Members of a share group do not get done with what they take: for a quarter of an hour, a tenth or "
+        "more of the records that became done had been delivered before, in vain.",
+        reads="Delivery counts of the records that become done, in windows of five minutes.",
+        limits="Three windows in a row, each with 20 such records at least. Reported once more when one is none of "
+        "these (`cleared`). Of recordings (`replay`): a monitor does not read that log.",
+        sentence=said.share_redelivering,
+    ),
+    Kind(
         name="log_truncated",
         severity=WARNING,
         meaning="An offsets partition lost records that had been read, as in an unclean election: what its groups did "

@@ -14,6 +14,7 @@ from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
 from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC
+from coordinator_model.rules.share_redelivery import Redeliveries
 from coordinator_model.share_replica import ShareReplica
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Position
@@ -120,6 +121,7 @@ class _ShareState:
             delivery_count_limits=header.delivery_count_limits,
             gaps={topic.id for topic in header.topics if topic.gaps and topic.id is not None},
             live_from=live_from,
+            redeliveries=Redeliveries(),
         )
         self._early_access = (broker_releases.version_of(header.kafka_version or "") or ())[:2] == _EARLY_ACCESS
         self._until_ms = until_ms
