@@ -164,9 +164,9 @@ class ShareReplica:
     def _counted(self, held: SharePartition, archived: Iterable[Batch]) -> Iterator[tuple[str, GivenUp]]:
         """Cause and offsets of each, counted for good: snapshots and resets leave the count as it is."""
         for batch in archived:
-            why, records = self.why_archived(held.id, batch.count), batch.last + 1 - batch.first
+            why, records = self.why_archived(held.id, batch.deliveries), batch.last + 1 - batch.first
             held.archived = {**held.archived, why: held.archived.get(why, 0) + records}
-            yield why, GivenUp(batch.first, batch.last, records, batch.count)
+            yield why, GivenUp(batch.first, batch.last, records, batch.deliveries)
 
     def why_archived(self, of: SharePartitionId, delivery_count: int) -> str:
         """LIMIT, REJECTED or UNCLEAR.

@@ -110,19 +110,19 @@ def _laid_over(of: Sequence[Batch], new: Batch) -> Iterable[Batch]:
     at = new.first
     for old in of:
         if old.first < new.first:
-            yield Batch(old.first, min(old.last, new.first - 1), old.state, old.count)
+            yield Batch(old.first, min(old.last, new.first - 1), old.state, old.deliveries)
         elif at < old.first and at <= new.last:
-            yield Batch(at, min(old.first - 1, new.last), new.state, new.count)
+            yield Batch(at, min(old.first - 1, new.last), new.state, new.deliveries)
         first, last = max(old.first, new.first), min(old.last, new.last)
         if first <= last:
-            winner = new if (new.count, new.state) > (old.count, old.state) else old
-            yield Batch(first, last, winner.state, winner.count)
+            winner = new if (new.deliveries, new.state) > (old.deliveries, old.state) else old
+            yield Batch(first, last, winner.state, winner.deliveries)
             at = last + 1
         if old.last > new.last:
             at = max(at, new.last + 1)
-            yield Batch(max(old.first, new.last + 1), old.last, old.state, old.count)
+            yield Batch(max(old.first, new.last + 1), old.last, old.state, old.deliveries)
     if at <= new.last:
-        yield Batch(at, new.last, new.state, new.count)
+        yield Batch(at, new.last, new.state, new.deliveries)
 
 
 def _not_done_in(known: Sequence[Batch], new: Batch) -> Iterable[Batch]:
@@ -130,20 +130,20 @@ def _not_done_in(known: Sequence[Batch], new: Batch) -> Iterable[Batch]:
     at, number = new.first, bisect_left(known, new.first, key=_LAST)
     while number < len(known) and known[number].first <= new.last:
         old, number = known[number], number + 1
-        if old.state not in DONE and (old.count, old.state) <= (new.count, new.state):
+        if old.state not in DONE and (old.deliveries, old.state) <= (new.deliveries, new.state):
             continue
         if at < old.first:
-            yield Batch(at, old.first - 1, new.state, new.count)
+            yield Batch(at, old.first - 1, new.state, new.deliveries)
         at = max(at, old.last + 1)
     if at <= new.last:
-        yield Batch(at, new.last, new.state, new.count)
+        yield Batch(at, new.last, new.state, new.deliveries)
 
 
 def _joined(batches: Iterable[Batch]) -> list[Batch]:
     found: list[Batch] = []
     for batch in batches:
         if found and found[-1].last + 1 == batch.first and found[-1][2:] == batch[2:]:
-            found[-1] = Batch(found[-1].first, batch.last, batch.state, batch.count)
+            found[-1] = Batch(found[-1].first, batch.last, batch.state, batch.deliveries)
         else:
             found.append(batch)
     return found

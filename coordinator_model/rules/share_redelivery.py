@@ -61,7 +61,7 @@ class Redeliveries:
             window = self.windows.setdefault(group, {}).setdefault(place.timestamp_ms // WINDOW_MS, Window())
             records = batch.last + 1 - batch.first
             window.done += records
-            window.again += records if batch.count >= _AGAIN else 0
+            window.again += records if batch.deliveries >= _AGAIN else 0
             window.place = max(window.place, place, key=_by_time)
 
     def judged(self) -> list[Event]:

@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     first: int
     last: int
     state: int
-    count: int
+    deliveries: int
 
 
 class GivenUp(NamedTuple):

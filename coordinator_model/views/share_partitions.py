@@ -37,8 +37,8 @@ def _view(of: SharePartition, topic: str) -> dict[str, Any]:
         "state_epoch": of.state_epoch,
         "leader_epoch": of.leader_epoch if of.leader_epoch != NOT_KNOWN else None,
         "delivery_complete_count": of.delivery_complete_count if of.delivery_complete_count != NOT_KNOWN else None,
-        "redelivered": sum(batch.last + 1 - batch.first for batch in available if batch.count >= _REDELIVERED),
-        "max_delivery_count": max((batch.count for batch in available), default=0),
+        "redelivered": sum(batch.last + 1 - batch.first for batch in available if batch.deliveries >= _REDELIVERED),
+        "max_delivery_count": max((batch.deliveries for batch in available), default=0),
         "archived_total": {why: of.archived.get(why, 0) for why in (LIMIT, REJECTED)},
         "archived_unclear": of.archived.get(UNCLEAR, 0),
     }

@@ -263,11 +263,11 @@ def test_merging_is_the_highest_of_each_offset(seed: int) -> None:
         highest: dict[int, tuple[int, int]] = {}
         for of in (*so_far, *new):
             for offset in range(of.first, of.last + 1):
-                highest[offset] = max(highest.get(offset, (0, 0)), (of.count, of.state))
+                highest[offset] = max(highest.get(offset, (0, 0)), (of.deliveries, of.state))
 
         merged = combined(combined((), so_far, NOT_INITIALIZED), new, start)
 
-        found = {at: (of.count, of.state) for of in merged for at in range(of.first, of.last + 1)}
+        found = {at: (of.deliveries, of.state) for of in merged for at in range(of.first, of.last + 1)}
         assert {at: kind for at, kind in highest.items() if at >= start} == found
         assert sum(of.last + 1 - of.first for of in merged) == len(found)
         assert not any(
