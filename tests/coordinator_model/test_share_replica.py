@@ -46,7 +46,8 @@ def log_at(said: Said, shown: Shown) -> list[LogRecord]:
     """The log as it was then: without what was pruned or lost."""
     held: dict[int, LogRecord] = {}
     for of in said.log[: shown.read]:
-        held = {offset: known for offset, known in held.items() if offset < of.place.offset}
+        if of.place.offset in held:  # what it and the rest was is lost
+            held = {offset: known for offset, known in held.items() if offset < of.place.offset}
         held[of.place.offset] = of
     return [of for offset, of in held.items() if shown.start <= offset < shown.end]
 

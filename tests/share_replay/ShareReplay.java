@@ -65,6 +65,7 @@ import org.apache.kafka.timeline.TimelineHashMap;
  */
 public final class ShareReplay {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final ShareCoordinatorMetrics METRICS = new ShareCoordinatorMetrics(); // costly to make
     private static final TopicPartition PARTITION = new TopicPartition("__share_group_state", 0);
 
     private record Stored(long offset, long time, byte[] key, byte[] value) {}
@@ -233,7 +234,7 @@ public final class ShareReplay {
             .withTime(answering(Time.class, "milliseconds", () -> now))
             .withTimer(null)
             .withExecutor(null)
-            .withCoordinatorMetrics(new ShareCoordinatorMetrics())
+            .withCoordinatorMetrics(METRICS)
             .withTopicPartition(PARTITION)
             .build();
         CoordinatorMetadataImage.TopicMetadata large =
