@@ -25,7 +25,7 @@ from tests.share_replay.chance import history
 from tests.share_replay.comparison import differences, held_by
 from tests.share_replay.judge import LOAD, SHOW, Said, ShareJudge, Shown, record, share_judge
 
-HISTORIES: Final = 300
+HISTORIES: Final = 150
 PARTITION: Final = 7
 
 
@@ -35,11 +35,16 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShareJudge]:
         yield running
 
 
+_TOLD: Final[dict[int, Said]] = {}
+
+
 def told(judge: ShareJudge, seed: int) -> Said:
-    """A history of a seed; snapshots come sooner than a broker makes them."""
-    said = judge.ask([*history(seed)], partition=PARTITION, records_per_snapshot=Random(seed).choice((2, 5, 20)))
-    assert None is said.failed
-    return said
+    """A history of a seed, written once; snapshots come sooner than a broker makes them."""
+    if seed not in _TOLD:
+        often = Random(seed).choice((2, 5, 20))
+        _TOLD[seed] = judge.ask([*history(seed)], partition=PARTITION, records_per_snapshot=often)
+        assert None is _TOLD[seed].failed
+    return _TOLD[seed]
 
 
 def log_at(said: Said, shown: Shown) -> list[LogRecord]:
