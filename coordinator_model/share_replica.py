@@ -180,13 +180,16 @@ class ShareReplica:
 
     def _over(self, partition: int, now_ms: int | None) -> list[Event]:
         events: list[Event] = []
-        if partition not in self._crowds:
+        crowds = self._crowds.get(partition)
+        if crowds is None:
             return events
-        for id_ in [*self._crowds[partition]]:
-            held = self.partitions[id_]
-            events += share_records.over(held, now_ms)
-            if held.crowd is None:
-                self._leave_crowd(held)
+        for id_ in [*crowds]:
+            held = self.partitions.get(id_)
+            events += [] if held is None else share_records.over(held, now_ms)
+            if held is None or held.crowd is None:
+                del crowds[id_]
+        if not crowds:
+            del self._crowds[partition]
         return events
 
     def _forget(self, id_: SharePartitionId) -> list[Event]:
@@ -194,18 +197,11 @@ class ShareReplica:
         held = self.partitions.pop(id_, None)
         if held is None:
             return []
-        self._leave_crowd(held)
         of_group = self._by_group[id_.group]
         del of_group[id_]
         if not of_group:
             del self._by_group[id_.group]
         return share_records.over(held, None)
-
-    def _leave_crowd(self, held: SharePartition) -> None:
-        of_partition = self._crowds.get(held.log_partition, {})
-        of_partition.pop(held.id, None)
-        if not of_partition:
-            self._crowds.pop(held.log_partition, None)
 
     def _is_live(self, position: Position) -> bool:
         return position.offset >= self._live_from.get(position.partition, 0)

@@ -112,6 +112,17 @@ def test_what_is_left_to_be_said_is_said_at_the_end() -> None:
     assert (20, 20, 1, "rejected") == offsets(told(*log, (1_100, share_snapshot_tombstone("s", "t", 0))))[-1]
 
 
+def test_share_partition_that_is_written_elsewhere_and_deleted_is_no_error() -> None:
+    """Its log was grown: what follows stands in another partition, and its end too."""
+    replica = ShareReplica()
+    read(replica, (0, BEGIN), (1_000, rejected(4)))
+    for offset, record in enumerate((rejected(9), share_snapshot_tombstone("s", "t", 0))):
+        replica.replay(Position(PARTITION + 1, offset, 2_000), *record)
+
+    assert [] == read(replica, (90_000, share_update("s", "u", 0)), start=2)
+    assert [] == replica.settle()
+
+
 def test_offset_that_may_have_no_record_is_information() -> None:
     """An offset below the limit in a topic with gaps, where perhaps no record was: information."""
     events = told((0, BEGIN), (1_000, share_update("s", "t", 0, (3, 3, 4, 1), (9, 9, 4, 5))), gaps={topic_id("t")})
