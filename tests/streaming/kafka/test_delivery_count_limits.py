@@ -24,7 +24,7 @@ class Admin:
         return {"brokers": [{"broker_id": 1}]}
 
     def describe_configs(self, *_: Any, **__: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = self.answers.pop(0)
+        answer: dict[str, Any] | Exception = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
