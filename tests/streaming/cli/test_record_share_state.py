@@ -10,6 +10,7 @@ from lab.builders import share_group_epoch, topic_id
 from lab.share_state import share_snapshot, share_update
 from streaming.__main__ import main
 from streaming.base.errors import CannotTellError
+from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka import broker_queries, preflight
 from streaming.kafka.range_reader import SteppedOver
 from streaming.recording import recorder
@@ -57,7 +58,9 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         recorder,
         "LogRecorder",
-        lambda kafka, *more, **named: FakeLog(getattr(kafka, "offsets_topic", kafka), *more, **named),
+        lambda kafka, *more, **named: FakeLog(
+            str(kafka.offsets_topic if isinstance(kafka, KafkaSection) else kafka), *more, **named
+        ),
     )
     monkeypatch.setattr(recorder, "header_of", lambda _: header)
     monkeypatch.setattr(recorder, "share_state_of", lambda _: (SHARE_STATE, 2))
