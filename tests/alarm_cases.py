@@ -361,6 +361,37 @@ CASES: Final[Mapping[str, Cases]] = {
             "record_consistency.nothing_is_asked_of_a_group_in_which_no_record_followed_another",
         ),
     ),
+    "share_redelivering": Cases(
+        reported=(
+            "share_redelivery.quarter_of_an_hour_of_redeliveries_is_reported_and_its_end",
+            "share_redelivery.partitions_of_a_group_are_counted_together",
+            "share_redelivery.what_goes_on_is_reported_once",
+        ),
+        silent=(
+            "share_redelivery.less_is_silent",
+            "share_redelivery.write_that_is_tried_again_counts_once",
+            "share_redelivery.released_records_do_not_count_before_they_are_done",
+            "share_redelivery.what_was_before_the_live_tail_does_not_count",
+            "share_redelivery.window_that_is_not_over_says_nothing",
+        ),
+    ),
+    "share_records_archived": Cases(
+        reported=(
+            "share_records.record_that_no_member_could_process_is_reported_at_the_limit",
+            "share_records.rejected_records_next_to_each_other_are_reported_once",
+            "share_records.limit_of_a_group_is_its_own",
+            "share_records.much_that_is_given_up_within_a_minute_is_told_together",
+            "share_records.what_is_left_to_be_said_is_said_at_the_end",
+        ),
+        silent=(
+            "share_records.offset_that_may_have_no_record_is_information",
+            "share_records.write_that_is_tried_again_is_no_second_time",
+            "share_records.snapshot_of_what_was_given_up_is_no_second_time",
+            "share_records.released_and_acknowledged_records_are_not_given_up",
+            "share_records.records_skipped_by_a_reset_are_not_given_up",
+            "share_records.what_was_given_up_before_the_live_tail_is_not_reported",
+        ),
+    ),
     "unknown_record": Cases(
         reported=(
             "replica.unknown_type_is_reported_once_and_counted_always",

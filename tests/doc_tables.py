@@ -11,7 +11,7 @@ import argparse
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,9 @@ import yaml
 
 from coordinator_model.kinds.table import KINDS, Alarm
 from coordinator_model.records.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordType
+from coordinator_model.records.share_state_types import SHARE_STATE_SCHEMAS
 from coordinator_model.replica import HANDLERS
+from coordinator_model.share_replica import APPLY as SHARE_STATE_HANDLERS
 from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES
 from dashboards.alert import Alert
 from dashboards.alerts import ALERTS
@@ -82,6 +84,9 @@ def records() -> str:
             "[The coordinator's log](coordinator-log.md).\n",
             *_table(("type", "name", "value versions", "effect on the replica", "tested in"), rows),
             "",
+            "Delivery state of share groups is in another log, `__share_group_state`, whose types count anew:\n",
+            *_table(("type", "name", "value versions", "effect on the replica", "tested in"), _share_state_rows()),
+            "",
             "An unknown type is counted and reported once (`unknown_record`), a record that does not decode is counted",
             "and skipped; neither affects other records. Only early access has such:",
             f"{_unread()}.\n",
@@ -100,11 +105,26 @@ def records() -> str:
     )
 
 
+def _share_state_rows() -> list[tuple[str, ...]]:
+    return [
+        (
+            str(int(type_)),
+            type_.name,
+            str(schema.value.SCHEMA.highest),
+            _said_by(SHARE_STATE_HANDLERS[type_], int(type_)),
+            "`test_share_partitions.py`",
+        )
+        for type_, schema in SHARE_STATE_SCHEMAS.items()
+    ]
+
+
 def _done_with(type_: RecordType) -> str:
     handler = HANDLERS.get(type_)
-    if handler is None:
-        return _OF_AN_OFFSET
-    sentence = _sentence(handler.__doc__ or "").removeprefix(f"Type {int(type_)}: ")
+    return _OF_AN_OFFSET if handler is None else _said_by(handler, int(type_))
+
+
+def _said_by(handler: Callable[..., object], number: int) -> str:
+    sentence = _sentence(handler.__doc__ or "").removeprefix(f"Type {number}: ")
     return sentence[0].upper() + sentence[1:]
 
 

@@ -561,6 +561,36 @@ def unknown_record(of: Detail, _: int) -> str:
     return f"A record of {type_}, which this release does not know"
 
 
+_ARCHIVED: Final = {
+    "limit": "given up at the delivery limit",
+    "rejected": "rejected by a member",
+    "unclear": "archived, or there was no record",
+}
+
+
+def share_records_archived(of: Detail, _: int) -> str:
+    first, last = of.get("first_offset"), of.get("last_offset")
+    where = f"{of['topic']}/{of.get('topic_partition')}" if "topic" in of else "a share partition"
+    which = f"Offset {first}" if first == last else f"Offsets {first} to {last}"
+    if first is None:
+        which = "Records"
+    elif "records" in of:
+        which = f"{counted(of['records'], 'record')}, offsets {first} to {last},"
+    count = of.get("delivery_count")
+    deliveries = "" if count is None else f", after {counted(count, 'delivery', 'deliveries')}"
+    return f"{which} of {where}: {_ARCHIVED.get(str(of.get('why')), 'archived')}{deliveries}"
+
+
+def share_redelivering(of: Detail, _: int) -> str:
+    if of.get("cleared"):
+        return "Records are done at their first delivery again, or few are delivered again"
+    if "redelivered" not in of:
+        return "Records are delivered again and again"
+    return (
+        f"Of {counted(of['done'], 'record')} that became done, {of['redelivered']:,} had been delivered before in vain"
+    )
+
+
 def log_truncated(of: Detail, _: int) -> str:
     lost = f"{counted(of['to_offset'] - of['from_offset'], 'record')} from {of['from_offset']:,} on"
     groups = of.get("groups") or []

@@ -631,6 +631,27 @@ _ROWS: Final = (
         sentence=said.unknown_record,
     ),
     Kind(
+        name="share_records_archived",
+        severity=WARNING,
+        meaning="Records of a share group were given up for good: no member could process them (`limit`), or one "
+        "rejected them (`rejected`). `unclear`, which is information, says that perhaps there was no record.",
+        reads="Delivery states and counts that the share coordinator writes, the delivery limit of the group, and "
+        "which topics may have offsets without a record.",
+        limits="Each offset once in a state epoch. Of a share partition ten a minute; what is more is one of each "
+        "cause, with `records`, when the minute is over. Of recordings (`replay`): a monitor does not read that log.",
+        sentence=said.share_records_archived,
+    ),
+    Kind(
+        name="share_redelivering",
+        severity=WARNING,
+        meaning="Members of a share group do not get done with what they take: for a quarter of an hour, a tenth or "
+        "more of the records that became done had been delivered before, in vain.",
+        reads="Delivery counts of the records that become done, in windows of five minutes.",
+        limits="Three windows in a row, each with 20 such records at least. Reported once more when one is none of "
+        "these (`cleared`). Of recordings (`replay`): a monitor does not read that log.",
+        sentence=said.share_redelivering,
+    ),
+    Kind(
         name="log_truncated",
         severity=WARNING,
         meaning="An offsets partition lost records that had been read, as in an unclean election: what its groups did "

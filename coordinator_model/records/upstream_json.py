@@ -9,16 +9,17 @@ from base64 import b64encode
 from typing import Any
 
 from coordinator_model.records.serde import DecodedRecord, Record, UnknownRecord
+from coordinator_model.records.share_state_types import DecodedShareState, ShareStateRecord
 from coordinator_model.wire.schema import TopLevel, field_specs
 
 
-def record_json(record: DecodedRecord) -> dict[str, Any]:
+def record_json(record: DecodedRecord | DecodedShareState) -> dict[str, Any]:
     """``{"key": {"type": n, "data": {…}}, "value": {"version": n, "data": {…}} | null}``.
 
     What Kafka's converters have no form for stands in the same place: an unknown record as its type with ``data`` null
     and the group it seems to belong to, an undecodable one with the ``error``.
     """
-    if isinstance(record, Record):
+    if isinstance(record, Record | ShareStateRecord):
         return {
             "key": {"type": int(record.type), "data": struct_json(record.key, 0)},
             "value": _value_json(record.value, record.value_version),

@@ -30,7 +30,7 @@ OF_NO_GROUP: Final = frozenset(kind for kind, row in KINDS.items() if row.of_no_
 class Event:
     """One conclusion, never changed.
 
-    `time_ms` is the record's timestamp, `offset` the record's place in its offsets partition.
+    `time_ms` is the record's timestamp, `offset` the record's place in its partition of the log.
     """
 
     # Not frozen, for the reason that findings are not.
@@ -46,6 +46,8 @@ class Event:
     """True where the log does not state it and a rule concluded it."""
     ordinal: int = 0
     """Distinguishes events of one kind shown by one record."""
+    log: str = ""
+    """The log that it was shown by, where that is not the group coordinator's."""
 
     @property
     def id(self) -> str:
@@ -53,7 +55,7 @@ class Event:
 
         Of a polled group no record showed it: when it was first seen stands for the record's place.
         """
-        place = f"{self.partition}-{self.offset}"
+        place = f"{self.log}-{self.partition}-{self.offset}" if self.log else f"{self.partition}-{self.offset}"
         if self.partition < 0:
             place = f"polled-{crc32(self.group.encode('utf-8', 'surrogatepass')):08x}-{self.time_ms}"
         return f"{place}-{self.kind}-{self.ordinal}"
@@ -71,4 +73,5 @@ def event_view(event: Event) -> dict[str, Any]:
         "offset": event.offset,
         "detail": dict(event.detail),
         "inferred": event.inferred,
+        **({"log": event.log} if event.log else {}),
     }

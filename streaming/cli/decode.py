@@ -14,6 +14,12 @@ from coordinator_model.records.consumer_protocol import (
     decode_subscription,
 )
 from coordinator_model.records.serde import DecodedRecord, Record, UndecodableRecord, UnknownRecord, decode_record
+from coordinator_model.records.share_state_types import (
+    SHARE_STATE_TOPIC,
+    DecodedShareState,
+    ShareStateRecord,
+    decode_share_state,
+)
 from coordinator_model.records.upstream_json import record_json, struct_json
 from streaming.base.errors import UsageError
 from streaming.base.times import time_text
@@ -29,52 +35,61 @@ def decode(
     value: Annotated[
         str | None, typer.Argument(metavar="[VALUE_HEX]", help="The record's value; null or - for a tombstone.")
     ] = None,
+    share_state: Annotated[
+        bool, typer.Option("--share-state", help=f"Key and value are of {SHARE_STATE_TOPIC}: its types count anew.")
+    ] = False,
     json: output.Json = False,
 ) -> None:
-    """Decode records of the group coordinator: a whole recording, or one key and value."""
+    """Decode records of the group or share coordinator: a whole recording, or one key and value."""
     if value is not None:
         key, content = _bytes("KEY_HEX", file), None if value in _NO_VALUE else _bytes("VALUE_HEX", value)
-        decoded = decode_record(key, content)
+        decoded = _decoded(key, content, share_state=share_state)
         if isinstance(decoded, UndecodableRecord):
             raise UsageError(
                 f"KEY_HEX VALUE_HEX: found a record that does not decode ({decoded.reason}), accepted: key and value "
-                "of a __consumer_offsets record"
+                f"of a {SHARE_STATE_TOPIC if share_state else '__consumer_offsets'} record"
             )
         output.print_line(output.json_text(_json(decoded, key, content)) if json else _text(decoded, key, content))
         return
     if not Path(file).exists() and _is_hex(file):
         raise UsageError("VALUE_HEX: found nothing, accepted: the value in hexadecimal, or null for a tombstone")
     with open_recording(Path(file)) as recording, output.progress(f"decoding {file}") as advance:
-        for count, record in enumerate(recording):
+        for count, record in enumerate(recording.both_logs()):
             if count % 1000 == 0:
                 advance(recording.fraction_read)
             output.print_line(_recorded_json(record) if json else _recorded_text(record))
 
 
 def _recorded_json(record: RecordedRecord) -> str:
-    place = {"partition": record.partition, "offset": record.offset, "timestamp": record.timestamp_ms}
-    decoded = decode_record(record.key, record.value)
+    log = {"log": SHARE_STATE_TOPIC} if record.share_state else {}
+    place = {**log, "partition": record.partition, "offset": record.offset, "timestamp": record.timestamp_ms}
+    decoded = _decoded(record.key, record.value, share_state=record.share_state)
     return output.json_text({**place, **_json(decoded, record.key, record.value)})
 
 
 def _recorded_text(record: RecordedRecord) -> str:
-    decoded = decode_record(record.key, record.value)
-    place = f"{record.partition}/{record.offset} {time_text(record.timestamp_ms)}"
+    decoded = _decoded(record.key, record.value, share_state=record.share_state)
+    log = f"{SHARE_STATE_TOPIC} " if record.share_state else ""
+    place = f"{log}{record.partition}/{record.offset} {time_text(record.timestamp_ms)}"
     return f"{place} {_text(decoded, record.key, record.value)}"
 
 
-def _json(decoded: DecodedRecord, key: bytes, value: bytes | None) -> dict[str, Any]:
+def _decoded(key: bytes, value: bytes | None, *, share_state: bool) -> DecodedRecord | DecodedShareState:
+    return decode_share_state(key, value) if share_state else decode_record(key, value)
+
+
+def _json(decoded: DecodedRecord | DecodedShareState, key: bytes, value: bytes | None) -> dict[str, Any]:
     """A record as Kafka's own converters show it; what they have no form for comes with its bytes."""
     form = record_json(decoded)
-    if not isinstance(decoded, Record):
+    if not isinstance(decoded, Record | ShareStateRecord):
         form["hex"] = {"key": key.hex(), "value": None if value is None else value.hex()}
     return form
 
 
-def _text(decoded: DecodedRecord, key: bytes, value: bytes | None) -> str:
+def _text(decoded: DecodedRecord | DecodedShareState, key: bytes, value: bytes | None) -> str:
     raw = f"key={key.hex()} value={'null' if value is None else value.hex()}"
     match decoded:
-        case Record():
+        case Record() | ShareStateRecord():
             form = record_json(decoded)
             head = f"{decoded.type.name} {_fields(form['key']['data'])}"
             if decoded.value is None:

@@ -13,20 +13,28 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
+from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC
+from coordinator_model.rules.share_redelivery import Redeliveries
+from coordinator_model.share_replica import ShareReplica
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.membership import SHARE
 from coordinator_model.topic_growth import appeared_ms
 from coordinator_model.views.group_view import group_view, named
 from coordinator_model.views.log_lacks import lacks
+from coordinator_model.views.share_partitions import share_partitions_view
 from streaming.base.errors import UsageError
 from streaming.base.text import printable
 from streaming.base.times import ACCEPTED, time_ms
 from streaming.cli.render import output, plain
-from streaming.recording.file_format import Header, RecordingReader, open_recording
+from streaming.recording.file_format import Header, RecordedRecord, RecordingReader, open_recording
 
 # Undecodable records shown one by one; a damaged recording may hold millions.
 _REPORTED = 20
 _PROGRESS_EVERY = 2_000
+_EARLY_ACCESS = (4, 0)
+"""The release that wrote share partitions in other layouts."""
 
 
 def replay(  # noqa: PLR0913 - a command's options are its arguments
@@ -54,11 +62,18 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
         live_from = {} if past else header.live_from
         replica = LogReplica(header.offsets_topic_partitions, live_from=live_from, topic_ids=header.topic_ids)
         looks = looks_at(file, header, replica, live_from)
-        happened = _replayed(recording, replica, looks, until_ms)
+        share_state = _ShareState(header, {} if past else header.share_live_from, until_ms)
+        happened = _replayed(recording, replica, share_state, looks, until_ms)
         names = recording.header.topic_names
+    share_replica = share_state.replica
     known = replica.living()
     groups = {
-        name: group_view(state, replica.offsets(name), names, looks.end_ms(state.partition))
+        name: {
+            **group_view(state, replica.offsets(name), names, looks.end_ms(state.partition)),
+            "share_partitions": share_partitions_view(
+                share_replica.of_group(name) if state.type == SHARE else (), names
+            ),
+        }
         for name, state in sorted(known.items())
         if state.exists and group in (None, name)
     }
@@ -72,7 +87,13 @@ def replay(  # noqa: PLR0913 - a command's options are its arguments
     if group is not None and not groups and not shown:
         raise _unknown_group(group, sorted(known))
     if json:
-        output.print_json({"groups": groups, "events": shown, "counters": _counters(replica)})
+        orphans = sum(
+            len(share_replica.of_group(name))
+            for name in share_replica.groups()
+            if not _has_share_state(known.get(name))
+        )
+        counters = {**_counters(replica), **_share_counters(share_replica, orphans)}
+        output.print_json({"groups": groups, "events": shown, "counters": counters})
     elif events:
         for event in shown:
             output.print_line(plain.event_text(event))
@@ -92,19 +113,66 @@ def until_time_ms(text: str) -> int:
         raise UsageError(f"--until: found {text!r}, accepted: {ACCEPTED}") from None
 
 
+class _ShareState:
+    """The share coordinator's log of a recording, as far as it is to be replayed."""
+
+    def __init__(self, header: Header, live_from: Mapping[int, int], until_ms: int | None) -> None:
+        self.replica = ShareReplica(
+            delivery_count_limits=header.delivery_count_limits,
+            gaps={topic.id for topic in header.topics if topic.gaps and topic.id is not None},
+            live_from=live_from,
+            redeliveries=Redeliveries(),
+        )
+        self._early_access = (broker_releases.version_of(header.kafka_version or "") or ())[:2] == _EARLY_ACCESS
+        self._until_ms = until_ms
+        self._ended: set[int] = set()
+        self._events: list[Event] = []
+        self._unread = 0
+
+    def read(self, record: RecordedRecord) -> None:
+        if self._early_access:
+            self._unread += 1
+        elif self._until_ms is not None and (record.partition in self._ended or record.timestamp_ms > self._until_ms):
+            self._ended.add(record.partition)
+        else:
+            place = Position(record.partition, record.offset, record.timestamp_ms)
+            self._events += self.replica.replay(place, record.key, record.value)
+
+    def at_end(self) -> list[Event]:
+        """All that it showed; what could not be read of it is told."""
+        if self._unread:
+            output.warn(f"{SHARE_STATE_TOPIC}: {self._unread} records of Kafka 4.0, an early access, are not read")
+        for state, batches in sorted(self.replica.unknown_states.items()):
+            unknown = f"of delivery state {state}, which this release does not know"
+            output.warn(f"{SHARE_STATE_TOPIC}: {batches} batches {unknown}")
+        return [*self._events, *self.replica.settle()]
+
+
+def _has_share_state(state: GroupState | None) -> bool:
+    """Whether share partitions of this group are its own, and not left behind by one that is gone."""
+    return state is not None and state.exists and state.type == SHARE
+
+
 def _has_ids(header: Header) -> bool | None:
     """Whether the recorded brokers had topic ids; None where no topic was recorded."""
     return any(topic.id is not None for topic in header.topics) if header.topics else None
 
 
-def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, until_ms: int | None) -> list[Event]:
+def _replayed(
+    recording: RecordingReader, replica: LogReplica, share_state: "_ShareState", looks: Looks, until_ms: int | None
+) -> list[Event]:
     happened: list[Event] = []
     ended: set[int] = set()
     reported = 0
     with output.progress(f"replaying {recording.path.name}") as advance:
-        for count, record in enumerate(recording):
+        for count, record in enumerate(recording.both_logs()):
             if count % _PROGRESS_EVERY == 0:
                 advance(recording.fraction_read)
+            if record.share_state:
+                share_state.read(record)
+                if share_state.replica.undecodable:
+                    reported += _report_undecodable(share_state.replica, reported, f"{SHARE_STATE_TOPIC} ")
+                continue
             # The state at a time is the state of a prefix of each partition: one record too late ends its partition.
             if until_ms is not None and (record.partition in ended or record.timestamp_ms > until_ms):
                 ended.add(record.partition)
@@ -119,7 +187,10 @@ def _replayed(recording: RecordingReader, replica: LogReplica, looks: Looks, unt
     if reported > _REPORTED:
         output.warn(f"{reported - _REPORTED} more records do not decode")
     # A step is closed by what follows it, so an event may come late; readers want them in the order of the log's time.
-    return sorted(replica.reported(happened), key=lambda event: (event.time_ms, event.partition, event.offset))
+    return sorted(
+        [*replica.reported(happened), *share_state.at_end()],
+        key=lambda event: (event.time_ms, event.log, event.partition, event.offset),
+    )
 
 
 def looks_at(file: Path, header: Header, replica: LogReplica, live_from: Mapping[int, int]) -> Looks:
@@ -146,12 +217,12 @@ def appeared_in(file: Path, header: Header) -> dict[tuple[str, int], int]:
         return appeared_ms(records, header.topic_names, {topic.name: topic.partitions for topic in header.topics})
 
 
-def _report_undecodable(replica: LogReplica, reported: int) -> int:
+def _report_undecodable(replica: LogReplica | ShareReplica, reported: int, log: str = "") -> int:
     """Tell what was passed over; returns how many."""
     count = len(replica.undecodable)
     for place, undecodable in replica.undecodable[: max(_REPORTED - reported, 0)]:
         output.warn(
-            f"partition {place.partition} offset {place.offset}: record of type "
+            f"{log}partition {place.partition} offset {place.offset}: record of type "
             f"{'unknown' if undecodable.record_type is None else undecodable.record_type} "
             f"does not decode ({undecodable.reason})"
         )
@@ -159,7 +230,15 @@ def _report_undecodable(replica: LogReplica, reported: int) -> int:
     return count
 
 
-def _counters(replica: LogReplica) -> dict[str, Any]:
+def _share_counters(replica: ShareReplica, orphans: int) -> dict[str, Any]:
+    """The same of the share coordinator's log, where there is one: its types count anew."""
+    if not replica.counters.records:
+        return {}
+    more = {"unknown_states": dict(replica.unknown_states)} if replica.unknown_states else {}
+    return {SHARE_STATE_TOPIC: {**_counters(replica), **more, "orphans": orphans}}
+
+
+def _counters(replica: LogReplica | ShareReplica) -> dict[str, Any]:
     newer = replica.counters.newer_value_versions
     return {
         "records": replica.counters.records,

@@ -124,6 +124,33 @@ def group_configs(kafka: KafkaSection) -> list[str] | None:
     return sorted(held.get("group", ()))
 
 
+_DELIVERY_COUNT_LIMIT: Final = "group.share.delivery.count.limit"
+_OF_A_GROUP: Final = _DELIVERY_COUNT_LIMIT.removeprefix("group.")
+
+
+def delivery_count_limits(kafka: KafkaSection) -> dict[str, int]:
+    """After how many deliveries a record of a share group is given up: by group, and under "" the brokers' own.
+
+    What brokers do not say is not in it: out of reach, or without the permission DESCRIBE_CONFIGS.
+    """
+    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
+    from kafka.errors import KafkaError
+
+    names = group_configs(kafka) or []
+    try:
+        with admin_client(kafka, "record") as admin:
+            broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+            asked = [ConfigResource(ConfigResourceType.BROKER, broker, {_DELIVERY_COUNT_LIMIT: None})]
+            of_broker = admin.describe_configs(asked, config_filter="all").get("broker", {})
+            asked = [ConfigResource(ConfigResourceType.GROUP, name, {_OF_A_GROUP: None}) for name in names]
+            of_groups = admin.describe_configs(asked, config_filter="all").get("group", {}) if asked else {}
+    except (MonitorError, KafkaError, OSError, LookupError, TypeError, ValueError):
+        return {}
+    limits = {"": [_number(of.get(_DELIVERY_COUNT_LIMIT)) for of in of_broker.values()]}
+    limits |= {name: [_number(of.get(_OF_A_GROUP))] for name, of in of_groups.items()}
+    return {name: least for name, of in limits.items() if (least := min((n for n in of if n), default=None))}
+
+
 def broker_settings(kafka: KafkaSection) -> BrokerSettings:
     """What the brokers can do, have finalized and allow, each as the strictest broker has it.
 

@@ -1,10 +1,14 @@
-"""Recordings of the offsets topic: one header line, then one record a line, as JSON, plain or gzipped.
+"""Recordings of the coordinators' logs: one header line, then one record a line, as JSON, plain or gzipped.
 
     {"format":"group-recording/1","kafka_version":…,"offsets_topic_partitions":50,"topics":[{"id":…,"name":…,"partitions":n}]}
     {"partition":n,"offset":n,"timestamp":ms,"key":base64,"value":base64|null}
 
 The header may have `"live_from": {"PARTITION": offset}`: where the log ended when the recording began. Records below it
 are history, of which nothing is an alarm; without it all of them are live.
+
+Lines of the share coordinator's log have `"log":"__share_group_state"` besides. Of that the header may have
+`"share_state_partitions"` (50), `"share_live_from"`, `"delivery_count_limits": {"": n, GROUP: n}`, and, in a topic that
+may have offsets without a record, `"gaps": true`.
 
 Records of one partition are in offset order, partitions in any order. Files are read and written a line at a time. A
 line that is not as above ends the reading with an error that names it; whether key and value *decode* is not looked at
@@ -26,6 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, TypeGuard
 
+from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC
 from streaming.base.errors import UsageError
 
 FORMAT: Final = "group-recording/1"
@@ -37,6 +42,10 @@ _PARTITION: Final = re.compile("0|[1-9][0-9]{0,9}")
 _TOPIC_ID_LENGTH: Final = 22
 _NO_TOPIC_ID: Final = _TOPIC_ID_LENGTH * "A"
 """Sixteen bytes of zeros, which is how Kafka writes that there is none."""
+
+_OFFSETS: Final = "__consumer_offsets"
+_SHARE_STATE_PARTITIONS: Final = 50
+"""Kafka's default, where a header does not say."""
 
 _SHOWN_CHARACTERS: Final = 60
 _LONGEST_LINE: Final = 64 * 1024 * 1024
@@ -51,12 +60,14 @@ _MOST_PARTITIONS: Final = 5_000_000
 class RecordedTopic:
     """A topic as it was when the recording was made.
 
-    `id` is the 22-character text form of its topic id, None where brokers had none (before 2.8).
+    `id` is the 22-character text form of its topic id, None where brokers had none (before 2.8). `gaps` says that some
+    of its offsets may have no record: markers of transactions, or what was compacted away.
     """
 
     id: str | None
     name: str
     partitions: int
+    gaps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +80,19 @@ class Header:
         topics: the topics that ids in the records stand for.
         live_from: by partition, where the log ended when the recording began: below it nothing is an alarm. Empty where
             all is live.
+        share_state_partitions: partitions of the share coordinator's log.
+        share_live_from: as `live_from`, of that log.
+        delivery_count_limits: group → after how many deliveries a record is given up; the brokers' own stands under "".
+            Empty where it is not known.
     """
 
     kafka_version: str | None
     offsets_topic_partitions: int
     topics: tuple[RecordedTopic, ...]
     live_from: dict[int, int] = field(default_factory=dict)
+    share_state_partitions: int = _SHARE_STATE_PARTITIONS
+    share_live_from: dict[int, int] = field(default_factory=dict)
+    delivery_count_limits: dict[str, int] = field(default_factory=dict)
 
     @property
     def topic_names(self) -> dict[str, str]:
@@ -89,19 +107,24 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRecord:
-    """One record of the offsets topic: place, time (ms since the epoch) and bytes; value None is a tombstone."""
+    """One record: place, time (ms since the epoch) and bytes; value None is a tombstone.
+
+    `share_state` is whether it is of the share coordinator's log, not of the offsets topic.
+    """
 
     partition: int
     offset: int
     timestamp_ms: int
     key: bytes
     value: bytes | None
+    share_state: bool = False
 
 
 class RecordingReader:
     """A recording opened by `open_recording`: the header, and the records once, in file order.
 
-    Iterating raises UsageError, naming file and line, at the first line that is not a record.
+    Iterating gives the records of the offsets topic alone, `both_logs` those of both. Either raises UsageError, naming
+    file and line, at the first line that is not a record.
     """
 
     def __init__(self, path: Path, stream: io.BufferedIOBase, raw: io.BufferedIOBase) -> None:
@@ -111,6 +134,7 @@ class RecordingReader:
         self._size = max(os.fstat(raw.fileno()).st_size, 1)
         self._line = 0
         self._last_offsets: dict[int, int] = {}
+        self._last_share_offsets: dict[int, int] = {}
         self.header = self._read_header()
 
     @property
@@ -119,6 +143,10 @@ class RecordingReader:
         return min(self._raw.tell() / self._size, 1.0)
 
     def __iter__(self) -> Iterator[RecordedRecord]:
+        return (record for record in self.both_logs() if not record.share_state)
+
+    def both_logs(self) -> Iterator[RecordedRecord]:
+        """The records of the offsets topic and of the share coordinator's log."""
         while line := self._next_line():
             yield self._record(line)
 
@@ -142,14 +170,27 @@ class RecordingReader:
         # Who owns which of them is asked of all: a number costs its writer nothing, and its reader memory.
         if (in_all := sum(topic.partitions for topic in read)) > _MOST_PARTITIONS:
             self._refuse(f"{in_all} partitions of all topics", f"at most {_MOST_PARTITIONS}, more than a cluster has")
+        share_partitions = fields.get("share_state_partitions", _SHARE_STATE_PARTITIONS)
+        if not _is_int(share_partitions) or share_partitions < 1:
+            self._refuse(
+                _quoted(fields, "share_state_partitions"), '"share_state_partitions" as a whole number, 1 or more'
+            )
+        limits = fields.get("delivery_count_limits", {})
+        if not isinstance(limits, dict) or not all(_is_int(limit) and limit >= 1 for limit in limits.values()):
+            accepted = '"delivery_count_limits" as an object of groups and whole numbers, 1 or more'
+            self._refuse(_quoted(fields, "delivery_count_limits"), accepted)
         return Header(
             kafka_version=version,
             offsets_topic_partitions=partitions,
             topics=read,
-            live_from=self._live_from(fields.get("live_from"), partitions),
+            live_from=self._live_from(fields, "live_from", partitions),
+            share_state_partitions=share_partitions,
+            share_live_from=self._live_from(fields, "share_live_from", share_partitions),
+            delivery_count_limits=limits,
         )
 
-    def _live_from(self, reported: object, partitions: int) -> dict[int, int]:
+    def _live_from(self, fields: dict[str, Any], name: str, partitions: int) -> dict[int, int]:
+        reported = fields.get(name)
         if reported is None:
             return {}
         if (
@@ -158,8 +199,8 @@ class RecordingReader:
             or not all(_is_int(of) and of >= 0 for of in reported.values())
         ):
             self._refuse(
-                f'"live_from": {_shortened(json.dumps(reported))}',
-                f'"live_from" as an object of partitions, 0 to {partitions - 1}, and offsets, 0 or more',
+                _quoted(fields, name),
+                f'"{name}" as an object of partitions, 0 to {partitions - 1}, and offsets, 0 or more',
             )
         return {int(partition): offset for partition, offset in reported.items()}
 
@@ -172,13 +213,15 @@ class RecordingReader:
             or not _is_text(topic["id"] + topic["name"])
             or not _is_int(topic.get("partitions"))
             or topic["partitions"] < 0
+            or not isinstance(topic.get("gaps", False), bool)
         ):
             self._refuse(
                 f"the topic {_shortened(json.dumps(topic))}",
                 '{"id": 22 characters of base64url, "name": text, "partitions": n}',
             )
         known = None if topic["id"] == _NO_TOPIC_ID else topic["id"]
-        return RecordedTopic(id=known, name=topic["name"], partitions=topic["partitions"])
+        gaps = topic.get("gaps", False)
+        return RecordedTopic(id=known, name=topic["name"], partitions=topic["partitions"], gaps=gaps)
 
     def _record(self, line: bytes) -> RecordedRecord:
         fields = self._object(line, "a record object")
@@ -190,20 +233,29 @@ class RecordingReader:
         if not type(partition) is type(offset) is type(timestamp) is int:
             name = next(name for name in ("partition", "offset", "timestamp") if not _is_int(fields[name]))
             self._refuse(_quoted(fields, name), f'"{name}" as a whole number')
-        if not 0 <= partition < self.header.offsets_topic_partitions:
-            accepted = f"0 to {self.header.offsets_topic_partitions - 1}, as the header says"
-            self._refuse(_quoted(fields, "partition"), f'"partition" from {accepted}')
-        last = self._last_offsets.get(partition, -1)
+        share_state = "log" in fields and self._is_share_state(fields)
+        partitions = self.header.share_state_partitions if share_state else self.header.offsets_topic_partitions
+        if not 0 <= partition < partitions:
+            self._refuse(_quoted(fields, "partition"), f'"partition" from 0 to {partitions - 1}, as the header says')
+        last_offsets = self._last_share_offsets if share_state else self._last_offsets
+        last = last_offsets.get(partition, -1)
         if offset <= last:
             self._refuse(f"offset {offset} after {last} in partition {partition}", "offsets in ascending order from 0")
-        self._last_offsets[partition] = offset
+        last_offsets[partition] = offset
         return RecordedRecord(
             partition,
             offset,
             timestamp,
             self._bytes("key", key),
             None if value is None else self._bytes("value", value),
+            share_state,
         )
+
+    def _is_share_state(self, fields: dict[str, Any]) -> bool:
+        log = fields["log"]
+        if log not in (SHARE_STATE_TOPIC, _OFFSETS):
+            self._refuse(_quoted(fields, "log"), f'"log": "{SHARE_STATE_TOPIC}", or none')
+        return bool(log == SHARE_STATE_TOPIC)
 
     def _bytes(self, name: str, text: object) -> bytes:
         try:
@@ -239,6 +291,15 @@ class RecordingReader:
         raise UsageError(f"{self.path}:{self._line}: found {found}, accepted: {accepted}") from None
 
 
+_ABSENT: Final[dict[str, Any]] = {
+    "live_from": {},
+    "share_state_partitions": _SHARE_STATE_PARTITIONS,
+    "share_live_from": {},
+    "delivery_count_limits": {},
+}
+"""Fields of a header that are not written where they are this."""
+
+
 class RecordingWriter:
     """A recording being made; `open_new_recording` opens it."""
 
@@ -248,14 +309,18 @@ class RecordingWriter:
         reported = asdict(header)
         for topic in reported["topics"]:
             topic["id"] = topic["id"] or _NO_TOPIC_ID
-        if not header.live_from:
-            del reported["live_from"]
+            if not topic["gaps"]:
+                del topic["gaps"]
+        for name, absent in _ABSENT.items():
+            if reported[name] == absent:
+                del reported[name]
         self._write({"format": FORMAT, **reported})
 
     def write(self, record: RecordedRecord) -> None:
         """Append a record; the caller sees to offset order within a partition."""
         self._write(
             {
+                **({"log": SHARE_STATE_TOPIC} if record.share_state else {}),
                 "partition": record.partition,
                 "offset": record.offset,
                 "timestamp": record.timestamp_ms,

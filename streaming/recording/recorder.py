@@ -13,12 +13,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka.batch_bounds import BatchBounds
@@ -246,6 +248,23 @@ def header_of(kafka: KafkaSection) -> Header:
             if topic.name != kafka.offsets_topic
         ),
     )
+
+
+def share_state_of(kafka: KafkaSection) -> tuple[KafkaSection, int] | None:
+    """Where the share coordinator's log is read, and its partitions; None where it may not be seen, or is not there.
+
+    Kafka makes it with the first share group. Raises CannotTellError where no broker answers.
+    """
+    with admin_client(kafka, "record") as admin:
+        found = describe_topics(admin, [SHARE_STATE_TOPIC])
+    if not found:
+        return None
+    return kafka.model_copy(update={"offsets_topic": SHARE_STATE_TOPIC}), found[0].partitions
+
+
+def of_share_state(record: RecordedRecord) -> RecordedRecord:
+    """A record that a `LogRecorder` read from the share coordinator's log, as it stands in a recording."""
+    return replace(record, share_state=True)
 
 
 def _start(asked: int | None, first: int, end: int) -> int:

@@ -29,8 +29,8 @@ LIMITS: Final = _MODEL / "test_time_limits.py"
 """Has the numbers that are limits of time, which no line of its own runs."""
 BUILT: Final = Path("tests/streaming/query/test_built_state.py")
 """How state is made of a reduced log: rules begin with it."""
-LEFT_OUT: Final = (_MODEL / "test_kafka_replay.py",)
-"""Starts a Java runtime, and judges replaying, not rules."""
+LEFT_OUT: Final = (_MODEL / "test_kafka_replay.py", _MODEL / "test_share_replica.py")
+"""Start a Java runtime, and judge replaying, not rules."""
 
 OPTIONS: Final = ("-p", "no:cacheprovider", "-m", "not spark and not broker", "-o", "timeout=0")
 

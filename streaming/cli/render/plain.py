@@ -104,6 +104,27 @@ def group_text(group: Group) -> Iterator[str]:
         )
     if group.get("offsets"):
         yield _offsets_table(group["offsets"])
+    yield from _share_text(group)
+
+
+_SHARE_HEADERS: Final = (
+    *("SHARE-TOPIC", "PARTITION", "START-OFFSET", "FIRST-NOT-DONE", "DONE-BEHIND-START", "DELIVERED-AGAIN"),
+    *("HIGHEST-COUNT", "AT-LIMIT", "REJECTED", "UNCLEAR"),
+)
+
+
+def _share_text(group: Group) -> Iterator[str]:
+    if group.get("share_partitions"):
+        yield table(_SHARE_HEADERS, [_share_row(of) for of in group["share_partitions"]])
+
+
+def _share_row(of: Mapping[str, Any]) -> list[object]:
+    """A share partition: how far it is, what was delivered before in vain, and what was given up, by cause."""
+    return [
+        *(of["topic"], of["partition"], of["start_offset"], of["first_not_done"], of["delivery_complete_count"]),
+        *(of["redelivered"], of["max_delivery_count"]),
+        *(of["archived_total"]["limit"], of["archived_total"]["rejected"], of["archived_unclear"]),
+    ]
 
 
 _DETAIL_HEADERS: Final = (

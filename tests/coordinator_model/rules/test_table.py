@@ -35,6 +35,8 @@ MADE_ELSEWHERE: Final[dict[str, str]] = {
     "unknown_record": "the replica",
     "log_truncated": "a partition that is read again",
     "coordinator_not_loaded": "the clock, of a partition",
+    "share_records_archived": "the replica of the share coordinator",
+    "share_redelivering": "the replica of the share coordinator",
     "group_in_two_partitions": "the replica of a whole log, or the board",
 }
 

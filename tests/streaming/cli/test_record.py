@@ -43,6 +43,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "preflight", lambda *_, **__: None)
     monkeypatch.setattr(recorder, "LogRecorder", FakeLog)
     monkeypatch.setattr(recorder, "header_of", lambda _: header)
+    monkeypatch.setattr(recorder, "share_state_of", lambda _: None)
 
 
 def recorded(out: Path, *options: str) -> int:

@@ -47,12 +47,12 @@ def log(days: int) -> list[RecordedRecord]:
 
 
 def replayed(records: Sequence[RecordedRecord], group: str = "a") -> dict[str, Any]:
-    """The GROUP that records lead to."""
+    """The GROUP that records lead to, as `replay` shows one that is no share group."""
     replica = Replica()
     for record in records:
         replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
     replica.settle()
-    return group_view(replica.groups[group], replica.offsets(group), {})
+    return {**group_view(replica.groups[group], replica.offsets(group), {}), "share_partitions": []}
 
 
 @pytest.fixture

@@ -1,0 +1,232 @@
+"""The replica of the share coordinator: share partitions, which are a function of ``__share_group_state``.
+
+`ShareReplica.replay` takes one record with its place in that log and applies it. It never throws on what a log can
+hold. The log is pruned, not compacted: the share coordinator deletes records from its start, behind what snapshots
+have made superfluous, so a log may begin anywhere. A replica may hold one of its partitions or all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from coordinator_model.groups import share_partitions
+from coordinator_model.records.serde import UndecodableRecord, UnknownRecord
+from coordinator_model.records.share_state_types import (
+    SHARE_STATE_TOPIC,
+    ShareStateRecord,
+    ShareStateType,
+    decode_share_state,
+)
+from coordinator_model.replica import Counters
+from coordinator_model.rules import share_records
+from coordinator_model.rules.share_redelivery import Redeliveries
+from coordinator_model.state.events import INFO, Event
+from coordinator_model.state.findings import Finding, Position, events_of
+from coordinator_model.state.share_partition import (
+    ARCHIVED,
+    DEFAULT_DELIVERY_COUNT_LIMIT,
+    LIMIT,
+    REJECTED,
+    STATES,
+    UNCLEAR,
+    Batch,
+    GivenUp,
+    SharePartition,
+    SharePartitionId,
+)
+
+_UNREADABLE: Final = "none"
+
+
+class ShareReplica:
+    """Share partitions by id.
+
+    Args:
+        delivery_count_limits: group → after how many deliveries a record is given up; under "" the brokers' own,
+            Kafka's default where that is not said.
+        gaps: ids of topics in which an offset may have no record, which a client then archives.
+        live_from: as a `Replica`'s: below it nothing is an alarm; all is live of a partition that it does not name.
+        redeliveries: is told what becomes done, of all that is live; for a replica of the whole log.
+
+    Attributes:
+        partitions: what is there, in the order in which it was first met.
+        counters: of what was read.
+        unknown_states: delivery state without a name → batches of records that had it.
+        undecodable: records passed over since the caller last emptied the list, for its log.
+    """
+
+    def __init__(
+        self,
+        *,
+        delivery_count_limits: Mapping[str, int] | None = None,
+        gaps: Collection[str] = frozenset(),
+        live_from: Mapping[int, int] | None = None,
+        redeliveries: Redeliveries | None = None,
+    ) -> None:
+        self._live_from = dict(live_from or {})
+        self.redeliveries = redeliveries
+        self._limits = {"": DEFAULT_DELIVERY_COUNT_LIMIT, **(delivery_count_limits or {})}
+        self._gaps = frozenset(gaps)
+        self.partitions: dict[SharePartitionId, SharePartition] = {}
+        self.counters = Counters()
+        self.unknown_states: dict[str, int] = {}
+        self.undecodable: list[tuple[Position, UndecodableRecord]] = []
+        self._by_group: dict[str, dict[SharePartitionId, None]] = {}
+        self._crowds: dict[int, dict[SharePartitionId, None]] = {}
+        """Partition of the log → share partitions of which much was given up within a minute."""
+
+    def replay(self, position: Position, key: bytes | None, value: bytes | None) -> list[Event]:
+        """Apply one record; returns what it, and the time that has gone by with it, showed."""
+        self.counters.records += 1
+        events = self._over(position.partition, position.timestamp_ms)
+        match decode_share_state(key, value):
+            case ShareStateRecord() as record:
+                events += self._replay(position, record)
+                if record.newer:
+                    events += self._newer(position, str(int(record.type)), record.value_version, record.group_name)
+            case UnknownRecord() as unknown:
+                events += self._unknown(position, unknown)
+            case UndecodableRecord() as undecodable:
+                name = _UNREADABLE if undecodable.record_type is None else str(undecodable.record_type)
+                _count(self.counters.undecodable_records, name)
+                self.undecodable.append((position, undecodable))
+                if undecodable.newer_version is not None:
+                    events += self._newer(position, name, undecodable.newer_version, undecodable.group_name)
+        return self._reported(events) if events else events
+
+    def settle(self, *, now_ms: int | None = None) -> list[Event]:
+        """What is yet to be said of minutes that are over by this time of the log; of all at its end."""
+        events = [of for partition in [*self._crowds] for of in self._over(partition, now_ms)]
+        if now_ms is None and self.redeliveries is not None:
+            events += self.redeliveries.judged()
+        return self._reported(events)
+
+    def of_group(self, group: str) -> list[SharePartition]:
+        """The share partitions of a group, by topic id and partition."""
+        return [self.partitions[id_] for id_ in sorted(self._by_group.get(group, ()))]
+
+    def groups(self) -> list[str]:
+        """Groups that have any, by name."""
+        return sorted(self._by_group)
+
+    def forget_before(self, partition: int, offset: int) -> list[SharePartition]:
+        """Forget what was not seen since a reader had to go on at the log's start; returns what is gone.
+
+        Each share partition that lives has a snapshot behind that. To be called once the log is read to where it ended
+        when the start was found.
+
+        Args:
+            partition: of the log.
+            offset: the start, behind the reader's position.
+        """
+        gone = [of for of in self.partitions.values() if of.log_partition == partition and of.last_offset < offset]
+        for of in gone:
+            self._forget(of.id)
+        return gone
+
+    def _replay(self, position: Position, record: ShareStateRecord) -> list[Event]:
+        id_ = SharePartitionId(record.key.group_id, record.key.topic_id, record.key.partition)
+        if record.value is None:
+            return self._forget(id_) if record.type is ShareStateType.SHARE_SNAPSHOT else []
+        for batch in record.value.state_batches:
+            if batch.delivery_state not in STATES:
+                _count(self.unknown_states, str(batch.delivery_state))
+        held = self.partitions.get(id_)
+        if held is None:
+            held = self.partitions[id_] = SharePartition(id=id_)
+            self._by_group.setdefault(id_.group, {})[id_] = None
+        done = share_partitions.newly_done(held, record.value)
+        if self.redeliveries is not None and held.last_offset >= 0 and self._is_live(position):
+            self.redeliveries.note(id_.group, position, done)
+        archived = [batch for batch in done if batch.state == ARCHIVED]
+        APPLY[record.type](held, record.value)
+        held.log_partition, held.last_offset, held.last_ms = position
+        if not archived:
+            return []
+        self._crowds.setdefault(position.partition, {})[id_] = None
+        return share_records.archived(held, position, share_records.given_up(self._counted(held, archived)))
+
+    def _unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
+        """Count a record of an unknown type; report the first of each."""
+        if not _count(self.counters.unknown_records, str(unknown.record_type)):
+            return []
+        finding = Finding("unknown_record", {"record_type": unknown.record_type})
+        return list(events_of(unknown.group_name or "", position, [finding]))
+
+    def _newer(self, position: Position, name: str, version: int | None, group: str | None) -> list[Event]:
+        """Count a value of a version above the highest known; report the first of a type."""
+        if not _count(self.counters.newer_value_versions, name):
+            return []
+        finding = Finding("unknown_record", {"record_type": int(name), "value_version": version})
+        return list(events_of(group or "", position, [finding]))
+
+    def _counted(self, held: SharePartition, archived: Iterable[Batch]) -> Iterator[tuple[str, GivenUp]]:
+        """Cause and offsets of each, counted for good: snapshots and resets leave the count as it is."""
+        for batch in archived:
+            why, records = self.why_archived(held.id, batch.deliveries), batch.last + 1 - batch.first
+            held.archived = {**held.archived, why: held.archived.get(why, 0) + records}
+            yield why, GivenUp(batch.first, batch.last, records, batch.deliveries)
+
+    def why_archived(self, of: SharePartitionId, delivery_count: int) -> str:
+        """LIMIT, REJECTED or UNCLEAR.
+
+        An offset without a record is archived by the first member that acknowledges anything of its batch: it reaches
+        the limit only where all before it died or timed out.
+        """
+        if delivery_count >= self._limits.get(of.group, self._limits[""]):
+            return LIMIT
+        return UNCLEAR if of.topic_id in self._gaps else REJECTED
+
+    def _over(self, partition: int, now_ms: int | None) -> list[Event]:
+        events: list[Event] = []
+        crowds = self._crowds.get(partition)
+        if crowds is None:
+            return events
+        for id_ in [*crowds]:
+            held = self.partitions.get(id_)
+            events += [] if held is None else share_records.over(held, now_ms)
+            if held is None or held.crowd is None:
+                del crowds[id_]
+        if not crowds:
+            del self._crowds[partition]
+        return events
+
+    def _forget(self, id_: SharePartitionId) -> list[Event]:
+        """Forget a share partition; returns what was kept to be said of it."""
+        held = self.partitions.pop(id_, None)
+        if held is None:
+            return []
+        of_group = self._by_group[id_.group]
+        del of_group[id_]
+        if not of_group:
+            del self._by_group[id_.group]
+        return share_records.over(held, None)
+
+    def _is_live(self, position: Position) -> bool:
+        return position.offset >= self._live_from.get(position.partition, 0)
+
+    def _reported(self, events: Iterable[Event]) -> list[Event]:
+        """Events of this log, without alarms of what was there before it was live; what is unknown is information."""
+        found: list[Event] = []
+        for of in events:
+            if of.severity != INFO and of.offset < self._live_from.get(of.partition, 0):
+                if of.kind != "unknown_record":
+                    continue
+                of.severity = INFO
+            of.log = SHARE_STATE_TOPIC
+            found.append(of)
+        return found
+
+
+APPLY: Final[dict[ShareStateType, Callable[[SharePartition, Any], None]]] = {
+    ShareStateType.SHARE_SNAPSHOT: share_partitions.replay_snapshot,
+    ShareStateType.SHARE_UPDATE: share_partitions.replay_update,
+}
+"""Record type → what a value of it does to a share partition."""
+
+
+def _count(counts: dict[str, int], name: str) -> bool:
+    """Count one more; returns whether it is the first."""
+    counts[name] = counts.get(name, 0) + 1
+    return counts[name] == 1
