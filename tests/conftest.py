@@ -1,4 +1,4 @@
-"""What every test module shares: how hard Hypothesis looks, signals, a note of what was skipped.
+"""What every test module shares: how hard Hypothesis looks, signals, what runs together, a note of what was skipped.
 
 Deterministic and quick unless ``HYPOTHESIS_PROFILE=exhaustive`` asks for many, random examples. An example that fails
 is shown as it was found; ``HYPOTHESIS_PROFILE=smallest`` finds the same one and makes it as small as it can.
@@ -11,10 +11,13 @@ import signal
 # came meanwhile.
 import tracemalloc  # noqa: F401 - as above
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from tests import left_out
 
@@ -50,6 +53,42 @@ def pytest_configure(config: pytest.Config) -> None:
     # Workers report to the process that started them.
     if config.option.left_out is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_LeftOut(config.option.left_out))
+
+
+# Where modules share a broker or a story, in a fixture of a conftest.py: folder → what tells those that do.
+_SHARED: Final = {"tests/demo": "", "tests/faults": "", "tests/integration": "east_and_west"}
+
+
+@cache
+def _story_of(file: str) -> str:
+    """What runs in one process: a module, with those that share a story with it."""
+    folder, _, name = file.rpartition("/")
+    shares = folder in _SHARED and _SHARED[folder] in (left_out.ROOT / folder / name).read_text("utf-8")
+    return folder if shares else file
+
+
+class _Stories(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+    """Deals out modules; those of one story go to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _story_of(nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Stories | None:
+    """With `--dist loadgroup`, modules of one story are a group; marks of groups do not reach a pytest of 9.2."""
+    return _Stories(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Then begin with what may take longest: no process is left with it while the others have nothing to do."""
+    if getattr(config.option, "loadgroup", False):
+        longest: dict[str, float] = {}
+        for item in items:
+            story = _story_of(item.nodeid.partition("::")[0])
+            limits = [float(mark.args[0]) for mark in item.iter_markers("timeout")]
+            longest[story] = max(longest.get(story, 0.0), *limits, 0.0)
+        items.sort(key=lambda item: -longest[_story_of(item.nodeid.partition("::")[0])])
 
 
 class _LeftOut:

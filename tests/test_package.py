@@ -16,6 +16,9 @@ import pytest
 
 from tests.left_out import needs
 
+# One of them asks Spark's workers. The others go with it, so that the wheel is built and installed once.
+pytestmark = pytest.mark.spark
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("coordinator_model", "streaming", "dashboards")
 INSIDE: Final = "group_monitor/packages"
@@ -236,7 +239,6 @@ def test_spark_submit_finds_its_file(installed: Path, tmp_path: Path) -> None:
     assert "usage" in ran(installed / "python", Path(where) / "streaming" / "submit.py", "--help", cwd=tmp_path).lower()
 
 
-@pytest.mark.spark
 def test_sparks_workers_find_ours(installed: Path, tmp_path: Path) -> None:
     """Spark's Python workers import our packages beside foreign ones, wherever the program is started."""
     (tmp_path / "streaming").mkdir()

@@ -4,6 +4,7 @@
 on loopback only, knows all four group protocols, and keeps everything it writes in the directory it is given.
 """
 
+import random
 import socket
 import struct
 import subprocess
@@ -51,6 +52,9 @@ PROPERTIES: Final[Mapping[str, str]] = {
 
 # A cluster id is any uuid; one that never changes lets a data directory be used again.
 _CLUSTER_ID: Final = "ZW1iZWRkZWQtYnJva2VyMQ"
+
+PORTS: Final = range(20_000, 32_000)
+"""Below those that systems give to connections: none takes the port of a node that is yet to start, or starts again."""
 
 _START_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
@@ -184,11 +188,17 @@ class EmbeddedBroker:
 
 def _free_ports(count: int) -> list[int]:
     """Free ports, all different; held together until the last is chosen."""
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    sockets: list[socket.socket] = []
+    try:
+        for port in random.sample(PORTS, len(PORTS)):
+            with suppress(OSError):
+                sockets.append(socket.create_server((HOST, port)))
+            if len(sockets) == count:
+                break
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
 
 
 def _coordinates_groups(port: int) -> bool:

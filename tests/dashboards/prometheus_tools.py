@@ -1,7 +1,6 @@
 """Prometheus's own tools where they are installed: promtool as a judge, and servers of our own on loopback."""
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from streaming.demo import child_processes
+from streaming.demo.embedded_broker import HOST, _free_ports
 from tests.left_out import needs, program
 
 _PATIENCE_SECONDS: Final = 30.0
@@ -43,7 +43,7 @@ def running_prometheus(directory: Path, configuration: str = "{}") -> Iterator[s
     """The address of a new Prometheus on loopback, which scrapes nothing unless its configuration (YAML) says so."""
     config = directory / "prometheus.yml"
     config.write_text(configuration, encoding="utf-8")
-    address = _free_address()
+    address = f"{HOST}:{_free_ports(1)[0]}"
     command = [
         "prometheus",
         f"--config.file={config}",
@@ -61,7 +61,7 @@ def running_alertmanager(directory: Path, configuration: str) -> Iterator[str]:
     assert ALERTMANAGER is not None
     config = directory / "alertmanager.yml"
     config.write_text(configuration, encoding="utf-8")
-    address = _free_address()
+    address = f"{HOST}:{_free_ports(1)[0]}"
     command = [
         ALERTMANAGER,
         f"--config.file={config}",
@@ -84,12 +84,6 @@ def answer(prometheus: str, expr: str) -> list[dict[str, Any]]:
     with urlopen(f"{prometheus}/api/v1/query", data=body, timeout=10) as response:  # noqa: S310 - loopback
         result: list[dict[str, Any]] = json.load(response)["data"]["result"]
     return result
-
-
-def _free_address() -> str:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 @contextmanager

@@ -72,12 +72,12 @@ def test_a_real_roll_is_followed_on_every_page(demo: Demo, open_page: OpenPage) 
 
     await_phase(group, "upgraded")
     expect(roll.locator("#members-done")).to_have_text("100 %")
-    expect(roll.locator("#word")).to_have_text("Go on", timeout=30_000)
+    expect(roll.locator("#word")).to_have_text("Go on")
     expect(overview.locator("tr", has_text=ROLLED_GROUP)).to_contain_text("upgraded")
     # The last member may still be on its way back: it left as a classic one, and all others are upgraded.
     expect(group.locator(".speaks.consumer").first).to_be_visible()
     expect(group.locator(".speaks.classic")).to_have_count(0)
-    expect(group.locator(".matrix td.owned")).to_have_count(TOPICS["orders"], timeout=30_000)
+    expect(group.locator(".matrix td.owned")).to_have_count(TOPICS["orders"])
     await_phase(group, "downgraded")
     expect(roll.locator("#members-done")).to_have_text("0 %")
 

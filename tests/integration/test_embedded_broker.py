@@ -1,4 +1,4 @@
-"""The embedded broker, Kafka's own members and tools, and the demo's scenario, all for real."""
+"""The embedded broker, Kafka's own members and tools, all for real; what the demo does with them is in `tests/demo`."""
 
 import os
 import time
@@ -12,16 +12,6 @@ from confluent_kafka.admin import AdminClient
 
 from streaming.base.errors import CannotTellError
 from streaming.demo.embedded_broker import EmbeddedBroker
-from streaming.demo.scenario import (
-    ROLLED_GROUP,
-    ROLLED_MEMBERS,
-    SIMPLE_GROUP,
-    SLOW_GROUP,
-    STATIC_GROUP,
-    STATIC_MEMBERS,
-    TOPICS,
-    DemoScenario,
-)
 from streaming.demo.verifiable_consumer import Protocol, VerifiableConsumer, create_topics
 from tests.group_tool import GroupTool
 
@@ -99,58 +89,6 @@ def test_the_tool_tells_its_errors(tool: GroupTool) -> None:
     with pytest.raises(CannotTellError, match="no-such-group not found"):
         tool.states("no-such-group")
     assert "no-such-group" not in tool.list_groups()
-
-
-def test_the_scenario_rolls_there_and_back_and_leaves_nothing(
-    broker: EmbeddedBroker, tool: GroupTool, tmp_path: Path
-) -> None:
-    """One cycle upgrades and downgrades the rolled group; four groups of different kinds are there; all members end.
-
-    No member is stopped before each partition has an owner again.
-    """
-    steps: list[str] = []
-    owned: list[list[tuple[str, int]]] = []
-    seen_upgraded = False
-
-    def on_step(step: str) -> None:
-        steps.append(step)
-        if " is replaced by one of " in step:
-            rolled = [member for slot, member in scenario._members.items() if slot.startswith(ROLLED_GROUP)]
-            owned.append(sorted(place for member in rolled for place in member.owned))
-
-    scenario = DemoScenario(broker.bootstrap_servers, tmp_path, on_step=on_step, settle_seconds=0.2, pause_seconds=60)
-    scenario.start()
-    try:
-        assert eventually(lambda: scenario.upgrades == 1 or scenario.failure is not None)
-        seen_upgraded = {row["epoch"] is not None for row in tool.states(ROLLED_GROUP)} == {True}
-        assert eventually(lambda: scenario.downgrades == 1 or scenario.failure is not None)
-        states = {row["group"]: row for row in tool.states()}
-        lag = {row["lag"] for row in tool.offsets(SLOW_GROUP)}
-    finally:
-        scenario.stop()
-
-    assert scenario.failure is None
-    assert seen_upgraded
-    assert states[ROLLED_GROUP]["epoch"] is None
-    there = {ROLLED_GROUP: ROLLED_MEMBERS, STATIC_GROUP: STATIC_MEMBERS, SLOW_GROUP: 1, SIMPLE_GROUP: 0}
-    assert there == {name: row["members"] for name, row in states.items() if name in there}
-    assert max(each or 0 for each in lag) > 0
-    assert any("rolling downgrade" in step for step in steps)
-    assert [[("orders", number) for number in range(TOPICS["orders"])]] * 2 * ROLLED_MEMBERS == owned
-    assert [] == [pid for pid in member_pids(tmp_path) if is_alive(pid)]
-
-
-def member_pids(directory: Path) -> list[int]:
-    """Ids of the processes whose command line names the directory."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = entry.read_bytes()
-        except OSError:
-            continue
-        if str(directory).encode() in command:
-            found.append(int(entry.parent.name))
-    return found
 
 
 def test_a_node_that_dies_at_start_is_reported_in_one_line(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
+from streaming.end_offsets import sampler
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.end_offsets.store import EndOffsets, Wanted
@@ -98,8 +99,11 @@ def test_ends_are_sampled_as_they_move(broker: EmbeddedBroker) -> None:
         assert 5 == len(rig.figures("__consumer_offsets"))
 
 
-def test_a_topic_is_found_by_id_and_noticed_when_recreated(broker: EmbeddedBroker) -> None:
+def test_a_topic_is_found_by_id_and_noticed_when_recreated(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An unknown id is asked for; a topic deleted and made again has another id and no history."""
+    monkeypatch.setattr(sampler, "DESCRIBE_EVERY_MS", 500)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     create_topics(broker.bootstrap_servers, {"returning": 1})
     with Rig(broker.bootstrap_servers, "returning") as rig:

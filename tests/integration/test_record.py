@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -28,7 +27,7 @@ from lab.monitor_process import until
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.config.loading import Config, load
-from streaming.demo.embedded_broker import HOST, EmbeddedBroker
+from streaming.demo.embedded_broker import HOST, EmbeddedBroker, _free_ports
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.history.log_archive import RecordKeeper
 from streaming.history.queries import History
@@ -92,7 +91,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory = tmp_path_factory.mktemp("broker")
-    sasl, tls = (f"{HOST}:{port}" for port in free_ports(2))
+    sasl, tls = (f"{HOST}:{port}" for port in _free_ports(2))
     make_certificates(directory)
     broker = EmbeddedBroker(directory, jars_dir=KAFKA_JARS, offsets_partitions=PARTITIONS, initial_rebalance_delay_ms=0)
     listeners = f"{broker._properties['listeners']},SASL_PLAINTEXT://{sasl},SSL://{tls}"
@@ -124,14 +123,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         _allow(broker.bootstrap_servers, "describer", OFFSETS_TOPIC, AclOperation.DESCRIBE)
         _traffic(broker.bootstrap_servers)
         yield Cluster(broker.bootstrap_servers, sasl, tls, directory, truth)
-
-
-def free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 def make_certificates(directory: Path) -> None:

@@ -131,6 +131,13 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             yield Watched(broker, monitor, state)
 
 
+@pytest.fixture(scope="module")
+def answers(watched: Watched) -> dict[int, list[str]]:
+    """What another account was answered by each port but the page's, when it had said all its words."""
+    page = int(watched.monitor.url.rpartition(":")[2])
+    return {port: knock(port) for port in watched.ports if port != page}
+
+
 def test_no_port_is_open_to_other_machines(watched: Watched) -> None:
     """The page, Spark's ports and the callback server are there, each on loopback."""
     loopback = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
@@ -139,12 +146,9 @@ def test_no_port_is_open_to_other_machines(watched: Watched) -> None:
     assert {} == {port: address for port, address in watched.ports.items() if address not in loopback}
 
 
+@pytest.mark.usefixtures("answers")
 def test_another_account_stops_nothing(watched: Watched) -> None:
     """Commands to every port change nothing: the stream goes on, is followed, and the monitor stays ready."""
-    page = int(watched.monitor.url.rpartition(":")[2])
-    for port in watched.ports:
-        if port != page:
-            knock(port)
     before = watched.batches()
     somebody_s_group(watched.broker.bootstrap_servers)
 
@@ -154,11 +158,8 @@ def test_another_account_stops_nothing(watched: Watched) -> None:
     assert watched.monitor.exit_status is None
 
 
-def test_callbacks_take_no_command_without_the_secret(watched: Watched) -> None:
+def test_callbacks_take_no_command_without_the_secret(answers: dict[int, list[str]]) -> None:
     """Nothing but the page answers anything that is not a refusal."""
-    page = int(watched.monitor.url.rpartition(":")[2])
-    answers = {port: knock(port) for port in watched.ports if port != page}
-
     # `!y` is py4j's word for success.
     assert {} == {port: said for port, said in answers.items() if any("2179" in each for each in said)}
 

@@ -30,22 +30,17 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
         ("its JVM is launched", signal.SIGTERM),
         ("its JVM answers", signal.SIGINT),
         ("its JVM answers", signal.SIGHUP),
-        ("it is ready", signal.SIGHUP),
     ],
 )
 def test_ends_quietly(broker: EmbeddedBroker, tmp_path: Path, moment: str, number: signal.Signals) -> None:
     """While it waits for Spark a call into the JVM is broken off: no line, no traceback, no process is left.
 
-    All three signals go one way, so not every pair is tried; a ready one is ended by SIGINT and SIGTERM in
-    `test_restart.py` and `test_demo.py`.
+    All three signals go one way, so not every pair is tried; one that is ready is ended by SIGTERM in
+    `test_restart.py`, by SIGINT in `tests/demo/test_the_end.py`, and by SIGHUP in `test_checkpoint_places.py`.
     """
     with MonitorProcess(tmp_path, broker.bootstrap_servers, state=tmp_path / "state") as monitor:
-        if moment == "it is ready":
-            monitor.await_ready()
-            until(lambda: "event=ready" in monitor.start_lines()[-1], 90, lambda: f"{monitor.start_lines()}")
-        else:
-            sign = "SparkSubmit" if moment == "its JVM is launched" else "pyspark.daemon"
-            until(lambda: any(sign in line for line in monitor.left_over()), 90, f"not so: {moment}")
+        sign = "SparkSubmit" if moment == "its JVM is launched" else "pyspark.daemon"
+        until(lambda: any(sign in line for line in monitor.left_over()), 90, f"not so: {moment}")
         os.killpg(monitor.pid, number)
         status = monitor.await_end(2 * END_SECONDS)
         # Python workers see the end of a JVM that was killed by their pipe's.
@@ -53,4 +48,4 @@ def test_ends_quietly(broker: EmbeddedBroker, tmp_path: Path, moment: str, numbe
 
     assert [] == monitor.error_lines()
     assert "event=starting version=" in monitor.start_lines()[0]
-    assert status in ((0,) if moment == "it is ready" else (0, _INTERRUPTED))
+    assert status in (0, _INTERRUPTED)

@@ -1,14 +1,16 @@
-"""A real classic rebalance that hangs: suspected by its silence, confirmed by its coordinator, reported once."""
+"""A real classic rebalance that hangs: suspected by its silence, confirmed by its coordinator, reported once.
+
+A running monitor that tells it while it lasts is in `test_verdicts.py`.
+"""
 
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import Producer
 
-from lab.monitor_process import MonitorProcess, until
 from streaming.board.board import Board
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
@@ -136,40 +138,6 @@ def test_rebalance_that_hangs_is_reported_once_and_healthy_groups_are_not(broker
     assert {"hanging", "slow"} == set(asked)
     assert ("Stable", 1) == (answers["slow"].state, answers["slow"].members)
     assert frozenset({"hanging"}) == board.findings.overdue["rebalance_stuck"]
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(300)
-def test_running_monitor_tells_it_while_it_lasts(broker: EmbeddedBroker, tmp_path: Path) -> None:
-    """The job, its samplers and the page's API with the clock as it is: one event, and the gauge until it is over."""
-    with (
-        MonitorProcess(tmp_path / "monitor", broker.bootstrap_servers, state=tmp_path / "state") as monitor,
-        RawMember(broker.bootstrap_servers, "hanging-again", "orders") as hanging,
-    ):
-        monitor.await_ready()
-        hanging.join(rebalance_timeout_ms=1_000)
-        hanging.sync(0)
-        hanging.commit(0, 1)
-        write(broker, 5)
-        hanging.join(rebalance_timeout_ms=100_000)
-        until(lambda: bool(stuck_events(monitor)), 90, "the rebalance that hangs is not reported")
-        (event,) = stuck_events(monitor)
-        assert "CompletingRebalance" == event["detail"]["state"]
-        assert [1.0] == stuck_gauge(monitor)
-
-        hanging.sync(0)
-        until(lambda: stuck_gauge(monitor) == [0.0], 60, "the gauge stays after the rebalance is completed")
-        assert [event["id"]] == [of["id"] for of in stuck_events(monitor)]
-
-
-def stuck_events(monitor: MonitorProcess) -> list[dict[str, Any]]:
-    return [event for event in monitor.events(group="hanging-again") if event["kind"] == "rebalance_stuck"]
-
-
-def stuck_gauge(monitor: MonitorProcess) -> list[float]:
-    """Value of the gauge for the group, if it has one."""
-    series = monitor.samples()["kafka_group_rebalance_stuck"]
-    return [value for labels, value in series.items() if dict(labels)["group"] == "hanging-again"]
 
 
 def all_committed(board: Board, group: str, offset: int) -> bool:

@@ -1,8 +1,9 @@
 """What real members do to real groups, from the coordinator's log to the person who is woken, or is not.
 
 One broker, one monitor and one Prometheus for all: a member that flaps, two processes of one instance id, an upgrade
-in which an upgraded member crashes while a classic one restarts, and an assignor that shares partitions where that is
-expected. How long an alert waits is left out (`tests/dashboards/alerts`), and ten minutes without rest are one.
+in which an upgraded member crashes while a classic one restarts, an assignor that shares partitions where that is
+expected, and a classic rebalance that hangs. How long an alert waits is left out (`tests/dashboards/alerts`), and ten
+minutes without rest are one.
 
 Two owners of a partition are followed all the way, with nothing that stands in between: Prometheus judges by the
 committed rules, a real Alertmanager notifies a webhook, and one of the two is stopped, as the runbook says. Only the
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import Producer
 from playwright.sync_api import expect, sync_playwright
 
 from dashboards.alert import rule
@@ -37,6 +39,7 @@ from tests.dashboards.prometheus_tools import (
 )
 from tests.dashboards.webhook import Webhook, running_webhook
 from tests.in_process_members import DoublingMember, InProcessMember
+from tests.integration.raw_member import RawMember
 from tests.left_out import needs
 from tests.page.browser import CHROMIUM, Watched
 
@@ -49,6 +52,8 @@ pytestmark = [
 ]
 
 TOPIC: Final = "orders"
+HUNG: Final = "returns"
+"""A topic of the group alone whose rebalance hangs."""
 UNSETTLED_SECONDS: Final = 60
 SETTINGS: Final = f"""
 alarms:
@@ -93,6 +98,8 @@ class Stage:
         self.servers, self.directory, self.monitor = servers, directory, monitor
         self.prometheus, self.webhook = prometheus, webhook
         self.of_upgrade: list[str] = []
+        self.stuck: list[float] = []
+        """Values of the gauge of the rebalance that hung: while it did, and once it was over."""
         self.woken: Woken | None = None
         self.pages: dict[str, str] = {}
 
@@ -227,6 +234,30 @@ def share(stage: Stage) -> None:
         stage.look("shared")
 
 
+def hang(stage: Stage) -> None:
+    """A leader of the classic protocol joins again and gives no assignment, and at last does."""
+
+    def gauge() -> float | None:
+        series = stage.monitor.samples().get("kafka_group_rebalance_stuck", {})
+        return next((value for labels, value in series.items() if ("group", "hanging") in labels), None)
+
+    with RawMember(stage.servers, "hanging", HUNG) as member:
+        member.join(rebalance_timeout_ms=1_000)
+        member.sync(0)
+        member.commit(0, 1)
+        producer = Producer({"bootstrap.servers": stage.servers, "log_level": 2})
+        for _ in range(5):
+            producer.produce(HUNG, b"x", partition=0)
+        assert 0 == producer.flush(30)
+        longer_ms = round(2_000 * SHOWN_SECONDS)
+        member.join(rebalance_timeout_ms=longer_ms, session_timeout_ms=longer_ms)
+        until(lambda: "rebalance_stuck" in stage.kinds("hanging"), SHOWN_SECONDS, "it is not reported")
+        stage.stuck.append(gauge() or 0.0)
+        member.sync(0)
+        until(lambda: gauge() == 0, SHOWN_SECONDS, "the gauge stays after the rebalance is completed")
+        stage.stuck.append(gauge() or 0.0)
+
+
 def wake(stage: Stage) -> None:
     """Two members own the same partitions until somebody is woken and stops one; another group reads them, too."""
     webhook = stage.webhook
@@ -252,7 +283,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("verdicts")
     with ExitStack() as stack:
         broker = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=4, properties=SESSIONS))
-        create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS})
+        create_topics(broker.bootstrap_servers, {TOPIC: PARTITIONS, HUNG: 1})
         monitor = stack.enter_context(
             MonitorProcess(
                 directory / "monitor", broker.bootstrap_servers, state=directory / "state", settings=SETTINGS
@@ -263,7 +294,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         alertmanager = stack.enter_context(running_alertmanager(directory, notifying(webhook.url)))
         prometheus = stack.enter_context(running_prometheus(directory, scraping(directory, monitor.url, alertmanager)))
         made = Stage(broker.bootstrap_servers, directory, monitor, prometheus, webhook)
-        scripts: tuple[Callable[[Stage], None], ...] = (flap, fight, upgrade, share, wake)
+        scripts: tuple[Callable[[Stage], None], ...] = (flap, fight, upgrade, share, hang, wake)
         with ThreadPoolExecutor() as pool:
             for played in [pool.submit(script, made) for script in scripts]:
                 played.result()
@@ -293,6 +324,14 @@ def test_upgrade_with_a_crash_and_a_restart_is_no_downgrade(stage: Stage) -> Non
 def test_partitions_that_are_shared_by_design_are_counted_and_wake_no_one(stage: Stage) -> None:
     """The duplicates are shown, and the alarm is not raised."""
     assert "duplicate_assignment" not in stage.kinds("shared")
+
+
+def test_a_rebalance_that_hangs_is_told_while_it_lasts(stage: Stage) -> None:
+    """Suspected by its silence, confirmed by its coordinator, with the clock as it is: one event, and a gauge."""
+    (event,) = (of for of in stage.monitor.events(group="hanging") if of["kind"] == "rebalance_stuck")
+
+    assert "CompletingRebalance" == event["detail"]["state"]
+    assert [1.0, 0.0] == stage.stuck
 
 
 @needs("chromium")

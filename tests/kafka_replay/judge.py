@@ -1,14 +1,17 @@
 """Kafka's group coordinator in a JVM of its own: it is given logs, and says what it holds after each."""
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, Popen
+from tempfile import mkdtemp
 from typing import Any, Final
 
 from streaming.spark.java import command, find_java
@@ -17,6 +20,7 @@ from tests.kafka_oracle import KAFKA_JARS
 JUDGE_JARS: Final = KAFKA_JARS.parent / "judge"
 SOURCE: Final = Path(__file__).with_name("KafkaReplay.java")
 MAIN_CLASS: Final = "org.apache.kafka.coordinator.group.KafkaReplay"
+_COMPILED: Final = KAFKA_JARS.parents[1] / "compiled"
 _COMPILE_SECONDS: Final = 240
 
 NO_PRODUCER: Final = -1
@@ -80,13 +84,29 @@ class Judge:
 
 
 def compile_java(*sources: Path, into: Path) -> None:
-    """Compile sources against Kafka with the Eclipse compiler, which asks for a Java runtime only."""
-    # Not --release: a runtime lacks the file that describes other releases.
+    """Compile sources against Kafka with the Eclipse compiler, which asks for a Java runtime only.
+
+    It takes some seconds of a core, so that what was compiled is kept in `.cache`, by what it was compiled from.
+    """
     (compiler,) = JUDGE_JARS.glob("ecj-*.jar")
     jars = os.pathsep.join(str(jar) for jar in sorted(KAFKA_JARS.glob("*.jar")))
-    arguments = ["-source", "17", "-target", "17", "-proc:none", "-classpath", jars, "-d", str(into)]
+    # Not --release: a runtime lacks the file that describes other releases.
+    options = ["-source", "17", "-target", "17", "-proc:none", "-classpath", jars]
+    texts = [source.name.encode() + source.read_bytes() for source in sources]
+    kept = _COMPILED / hashlib.sha256(b"\0".join([*texts, *map(str.encode, [compiler.name, *options])])).hexdigest()
+    if not kept.exists():
+        _COMPILED.mkdir(parents=True, exist_ok=True)
+        made = Path(mkdtemp(dir=_COMPILED))
+        _compile(compiler, [*options, "-d", str(made)], sources)
+        with suppress(OSError):  # another process was first
+            made.rename(kept)
+        shutil.rmtree(made, ignore_errors=True)
+    shutil.copytree(kept, into, dirs_exist_ok=True)
+
+
+def _compile(compiler: Path, options: list[str], sources: Sequence[Path]) -> None:
     done = subprocess.run(  # noqa: S603 - no shell takes part
-        [str(find_java()), "-XX:TieredStopAtLevel=1", "-jar", str(compiler), *arguments, *map(str, sources)],
+        [str(find_java()), "-XX:TieredStopAtLevel=1", "-jar", str(compiler), *options, *map(str, sources)],
         capture_output=True,
         text=True,
         timeout=_COMPILE_SECONDS,

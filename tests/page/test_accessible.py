@@ -1,5 +1,6 @@
 """Every page by the rules of axe-core, in light and dark, and on a phone."""
 
+import re
 import zipfile
 from collections.abc import Iterator
 from functools import cache
@@ -69,6 +70,11 @@ def full() -> Iterator[Stage]:
         yield stage
 
 
+def is_dark(page: Page) -> bool:
+    ground: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return int(re.findall(r"\d+", ground)[0]) < 100
+
+
 def violations(page: Page) -> list[str]:
     found: list[str] = page.evaluate(VIOLATIONS)
     return found
@@ -83,8 +89,10 @@ def test_a_page_is_for_everybody(full: Stage, open_page: OpenPage, address: str)
     expect(page.locator("#link")).to_have_text("live")
     page.evaluate(axe())
 
+    assert not is_dark(page)
     assert [] == violations(page)
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    assert is_dark(page)
     assert [] == violations(page)
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     assert [] == page.evaluate(CUT)

@@ -2,13 +2,12 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from lab import coordinator_events as happens
 from streaming.base.name_filter import NameFilter, Scope
-from tests.page.browser import PHONE, OpenPage
-from tests.page.stage import CONNECT, PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
+from tests.page.browser import OpenPage
+from tests.page.stage import CONNECT, PARTITIONS, SHARED, STABLE, STREAMS, TWICE, Stage, classic
 
 
 def row_of(page: Page, group: str) -> Locator:
@@ -151,23 +150,6 @@ def test_an_empty_cluster_says_so(stage: Stage, open_page: OpenPage) -> None:
 
     expect(page.locator("#empty")).to_contain_text("There are no groups yet.")
     expect(page.locator("#no-events")).to_be_visible()
-
-
-@pytest.mark.parametrize("address", ["/", "/group/orders-service", "/roll"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_shows_all_without_scrolling_sideways(
-    stage: Stage, open_page: OpenPage, address: str, scheme: str
-) -> None:
-    """Nothing is wider than the screen; what is wide by nature scrolls within itself."""
-    stage.play_recording()
-    stage.play_kinds()
-    stage.write(*classic(ROLLED, {f"m-{n}": [n] for n in range(PARTITIONS)}))
-    page = open_page(stage.url + address, viewport=PHONE, color_scheme=scheme).page
-    expect(page.locator(".tile").first).to_be_visible()
-
-    assert PHONE["width"] == page.evaluate("document.documentElement.scrollWidth")
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (scheme == "dark") == (int(re.findall(r"\d+", ground)[0]) < 100)
 
 
 def test_what_patterns_leave_out_is_counted(open_page: OpenPage) -> None:

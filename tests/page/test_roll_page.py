@@ -17,7 +17,7 @@ OLD = {f"orders-{n}": {"t": [2 * n, 2 * n + 1]} for n in range(3)}
 
 def expect_verdict(page: Page, verdict: str, word: str) -> None:
     # A roll is open again only when it has been at rest for fifteen seconds.
-    expect(page.locator("#verdict")).to_have_attribute("data-verdict", verdict, timeout=30_000)
+    expect(page.locator("#verdict")).to_have_attribute("data-verdict", verdict)
     expect(page.locator("#word")).to_have_text(word)
 
 

@@ -88,7 +88,7 @@ def test_a_roll_is_not_told_to_go_on(stage: Stage, open_page: OpenPage) -> None:
 
     lose(stage)
 
-    expect(page.locator("#word")).to_have_text("Cannot tell", timeout=20_000)
+    expect(page.locator("#word")).to_have_text("Cannot tell")
     expect(page.locator("#reasons")).to_contain_text(WHY)
     expect(page.locator("#members-done")).to_have_text("\u2013")
     expect(page.locator(row(page, LOST))).to_have_class("unread")
