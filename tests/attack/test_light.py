@@ -21,6 +21,7 @@ from tests.certificates import Authority
 
 LIGHT: Final = (
     attacks.silent_connections,
+    attacks.probe_port,
     attacks.patterns,
     attacks.another_site_s_page,
     attacks.another_name,
@@ -38,6 +39,8 @@ class LightScene(Scene):
     def __init__(self, server: Server, *, tls: bool, log: pytest.LogCaptureFixture) -> None:
         self._serve_over(tls=tls)
         self.port = urlsplit(server.url).port or 0
+        self.probe_port = server.probe_port or 0
+        self.servers = "broker.example:9092"
         self._log = log
 
     @property
@@ -56,10 +59,12 @@ def scene(
     attack: Attack = request.param
     for name, value in (("HOLD_SECONDS", 1.2), ("HANDSHAKES", 450), ("GUESSES", 200), ("OF_EACH", 30)):
         monkeypatch.setattr(attacks, name, value)
-    options = HttpSection(port=0)
+    options = HttpSection(port=0, probe_port=0)
     if attack.kind == GUARDED:
         certificate, key = Authority(tmp_path).issue("server", "localhost", "127.0.0.1")
-        options = HttpSection(port=0, token=SecretStr(TOKEN), tls_certificate_file=certificate, tls_key_file=key)
+        options = HttpSection(
+            port=0, probe_port=0, token=SecretStr(TOKEN), tls_certificate_file=certificate, tls_key_file=key
+        )
     board = Board(EndOffsets())
     server = Server.of(options, board, Exporter(board, "attacked"))
     server.start()
