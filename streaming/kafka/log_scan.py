@@ -74,39 +74,50 @@ class Found:
         )
 
 
-def scanned(
-    kafka: KafkaSection, stopping: threading.Event | None = None, limit_seconds: float = SCAN_SECONDS
-) -> Iterator[LogScan]:
+def scanned(kafka: KafkaSection, limit_seconds: float = SCAN_SECONDS) -> Iterator[LogScan]:
     """Scan the offsets topic; yields what was found so far again and again, last of all how it ended.
 
     Where the brokers do not answer, or refuse, the last one is of the share that was read.
     """
-    settings = confluent_settings(kafka, "scan")
-    with closing(plain_consumer({**QUIET, **settings}, committed=False, gone="earliest")) as consumer:
-        yield from scan_with(consumer, kafka.offsets_topic, stopping or threading.Event(), limit_seconds)
+    settings = {**QUIET, **confluent_settings(kafka, "scan")}
+    with (
+        closing(BatchBounds(python_settings(kafka, "scan-batches"), kafka.offsets_topic)) as batches,
+        closing(
+            RangeReader(
+                settings,
+                kafka.offsets_topic,
+                committed=False,
+                timeout_seconds=min(PATIENCE_SECONDS, limit_seconds),
+                batch_end=batches.after,
+                largest_value_bytes=_LOOKED_AT_BYTES,
+            )
+        ) as reader,
+    ):
+        bounds = LogBounds(settings, kafka.offsets_topic, kafka.request_timeout_ms / 1_000)
+        yield from scan_with(reader, bounds, limit_seconds)
 
 
-def scan_with(consumer: Any, topic: str, stopping: threading.Event, limit_seconds: float) -> Iterator[LogScan]:  # noqa: ANN401 - a Consumer
-    """The same with a consumer that is there."""
+def scan_with(reader: RangeReader, bounds: LogBounds, limit_seconds: float) -> Iterator[LogScan]:
+    """The same with a reader and ends that are there."""
     begun, found, read = time.monotonic(), Found(), _Read()
+    left_out, stepped_over = set[int](), dict[int, list[SteppedOver]]()
 
     def so_far(*, under_way: bool) -> LogScan:
-        return found.scan(read.share, time.monotonic() - begun, under_way=under_way)
+        unreadable = sum(map(len, stepped_over.values()))
+        return found.scan(read.share, time.monotonic() - begun, unreadable=unreadable, under_way=under_way)
 
     try:
-        read.begin(_bounds(consumer, topic))
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in read.missing])
-        while read.missing and not stopping.is_set() and time.monotonic() - begun < limit_seconds:
-            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
-                partition, offset = message.partition(), message.offset()
-                if message.error() is None:
-                    if offset < read.end(partition):
-                        found.take(message.key(), message.value())
-                    read.reach(partition, offset + 1)
-                elif message.error().code() == PARTITION_EOF:
-                    read.reach(partition, offset)
-            yield so_far(under_way=bool(read.missing))
-    except KafkaException as error:
+        ends, first = bounds.ends(), bounds.first()
+        read.begin({of: (first.get(of, end), end) for of, end in ends.high.items()}, away=len(ends.away))
+        for columns in reader.read(read.ranges, left_out, stepped_over):
+            found.take(columns.keys, columns.values)
+            read.reach(zip(columns.partitions, columns.offsets, strict=True))
+            if time.monotonic() - begun >= limit_seconds:
+                break
+            yield so_far(under_way=True)
+        else:
+            read.finish(left_out)
+    except (KafkaException, LogLostError) as error:
         _log.warning("log_not_scanned", reason=str(error))
     yield so_far(under_way=False)
 

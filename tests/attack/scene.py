@@ -37,7 +37,6 @@ IMPATIENT: Final = "impatient"
 PATIENCE_SECONDS: Final = 20.0
 
 PROBES: Final = ("/healthz", "/ready")
-ANSWER_SECONDS: Final = 10.0
 PROBE_EVERY_SECONDS: Final = 0.25
 START_SECONDS: Final = 4 * READY_SECONDS
 """A machine that does much else takes minutes."""
@@ -98,7 +97,12 @@ class Scene:
         kind: OPEN, GUARDED or IMPATIENT.
         servers: the broker.
         directory: for what the monitor leaves.
+
+    Attributes:
+        answer_seconds: how long an answer is waited for.
     """
+
+    answer_seconds: float = 10.0
 
     def __init__(self, kind: str, servers: str, directory: Path) -> None:
         self.servers = servers
@@ -155,10 +159,11 @@ class Scene:
     # --- the page, asked lawfully ------------------------------------------------------------------------------------
 
     def get(
-        self, path: str, headers: Mapping[str, str] | None = None, source: str = HOST, timeout: float = ANSWER_SECONDS
+        self, path: str, headers: Mapping[str, str] | None = None, source: str = HOST, timeout: float | None = None
     ) -> tuple[int, bytes]:
         """Status and body of an answer, asked from an address of this machine. Raises OSError, HTTPException."""
         given = {"Authorization": f"Bearer {TOKEN}"} if self._tls else {}
+        timeout = timeout or self.answer_seconds
         asking: http.client.HTTPConnection
         if self._context is None:
             asking = http.client.HTTPConnection(HOST, self.port, timeout=timeout, source_address=(source, 0))
@@ -181,7 +186,9 @@ class Scene:
 
     def probe(self, path: str, source: str = HOST) -> tuple[int, Any]:
         """Status and body of an answer of the port of probes, which has no TLS; 0 and nothing for none."""
-        asking = http.client.HTTPConnection(HOST, self.probe_port, timeout=ANSWER_SECONDS, source_address=(source, 0))
+        asking = http.client.HTTPConnection(
+            HOST, self.probe_port, timeout=self.answer_seconds, source_address=(source, 0)
+        )
         with closing(asking), suppress(OSError, ValueError, http.client.HTTPException):
             asking.request("GET", path)
             answer = asking.getresponse()
@@ -193,7 +200,7 @@ class Scene:
     def connect(self, source: str = HOST, receive_buffer: int | None = None, port: int | None = None) -> socket.socket:
         """A connection on which nothing was said yet, not even TLS; to the page, or this port."""
         connection = socket.socket()
-        connection.settimeout(ANSWER_SECONDS)
+        connection.settimeout(self.answer_seconds)
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         connection.bind((source, 0))
@@ -298,7 +305,7 @@ class Scene:
             yield probes
         finally:
             end.set()
-            thread.join(2 * ANSWER_SECONDS)
+            thread.join(2 * self.answer_seconds)
 
 
 def make_topic(servers: str) -> None:

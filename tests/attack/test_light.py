@@ -34,7 +34,9 @@ LIGHT: Final = (
 
 
 class LightScene(Scene):
-    """A page in this process, of a board of some groups."""
+    """A page in this process, of a board of some groups; on a machine that does much else an answer takes long."""
+
+    answer_seconds = 120.0
 
     def __init__(self, server: Server, *, tls: bool, log: pytest.LogCaptureFixture) -> None:
         self._serve_over(tls=tls)
