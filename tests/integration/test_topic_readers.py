@@ -1,7 +1,6 @@
 """Every reader reads every codec that brokers write the log in, and what the cleaner leaves of transactions."""
 
 import struct
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -199,7 +198,7 @@ def test_what_is_left_of_a_transaction_holds_up_no_reader(log: Log) -> None:
         found = []
         while not reader.at_first_end:
             found += reader.poll()
-    *_, scan = scanned(log.kafka, threading.Event(), _SECONDS)
+    *_, scan = scanned(log.kafka, _SECONDS)
     with closing(times):
         at_it = times.written_ms({(OFFSETS_TOPIC, 0): empty.offset})
 
