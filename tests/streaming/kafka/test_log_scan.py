@@ -191,6 +191,6 @@ def test_scan_that_throws_is_no_scan() -> None:
         yield LogScan(share=0.5, under_way=True)
         raise OSError("no certificate")
 
-    found = LogScanner(scan, answer_seconds=5.0)()
+    found = LogScanner(scan, answer_seconds=60.0)()
 
     assert (False, False, True) == (found.complete, found.under_way, found.clean)
