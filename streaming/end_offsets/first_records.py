@@ -11,7 +11,7 @@ from typing import Any
 
 from streaming.end_offsets.single_records import POLL_SECONDS, SingleRecords
 from streaming.end_offsets.store import TopicPartition
-from streaming.kafka.plain_consumer import NOT_THERE, REFUSED, PartitionReader, ReadError
+from streaming.kafka.plain_consumer import NOT_THERE, REFUSED, UNREADABLE, PartitionReader, ReadError
 
 
 @dataclass(slots=True)
@@ -20,7 +20,8 @@ class FirstRecords:
 
     Attributes:
         gaps: partition → offset it was looked at from, the first one after it that holds a record or lies beyond what
-            can be read, and whether it holds a record. What gave no answer in time is missing.
+            can be read, and whether it holds a record. What gave no answer in time is missing, and so is what stands
+            before a batch that cannot be read.
         refused: topics that may not be read.
     """
 
@@ -63,7 +64,7 @@ class RecordLooks:
             except ReadError as error:
                 if error.code == REFUSED:
                     found.refused.add(error.place[0])
-                elif error.code not in NOT_THERE:
+                elif error.code not in NOT_THERE | UNREADABLE:
                     raise
                 reader.leave([place for place in reader.positions if place == error.place or place[0] in found.refused])
                 continue

@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from streaming.end_offsets.single_records import POLL_SECONDS, SingleRecords
 from streaming.end_offsets.store import TopicPartition
+from streaming.kafka.plain_consumer import UNREADABLE, ReadError
 
 STANDS_MS: Final = 5_000
 """How long a last stable offset has to stand before the record at it is asked for."""
-
-_AT_ONCE: Final = 1_000
 
 
 class RecordTimes:
@@ -29,7 +28,7 @@ class RecordTimes:
         self._records = SingleRecords(settings)
 
     def written_ms(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Timestamps of the records at these offsets; what does not come in time is left out.
+        """Timestamps of the records at these offsets; what does not come in time, or cannot be read, is left out.
 
         Raises ReadError.
         """
@@ -38,9 +37,17 @@ class RecordTimes:
             try:
                 reader.begin(places)
                 for _ in self._records.turns():
-                    if len(found) == len(places):
+                    if not reader.positions:
                         break
-                    for record in reader.poll(_AT_ONCE, POLL_SECONDS):
+                    try:
+                        # One at a time: an error of one partition is to lose nothing of another.
+                        records = reader.poll(1, POLL_SECONDS)
+                    except ReadError as error:
+                        if error.code not in UNREADABLE:
+                            raise
+                        reader.leave([error.place])
+                        continue
+                    for record in records:
                         place = record.topic() or "", record.partition() or 0
                         if (record.offset() or 0) >= places[place]:
                             found.setdefault(place, record.timestamp()[1])

@@ -15,6 +15,8 @@ _FETCH: Final[Mapping[str, Any]] = {
     "fetch.message.max.bytes": 1024,
     "queued.min.messages": 1,
     "fetch.wait.max.ms": 100,
+    # A batch that is damaged on disk is not unpacked: a stream of gzip that ends early is unpacked for ever.
+    "check.crcs": True,
 }
 _PATIENCE_SECONDS: Final = 3.0
 

@@ -38,6 +38,16 @@ NOT_THERE: Final = frozenset(
 )
 """A topic, a partition or an offset of it is not there, as where the log begins beyond it by now."""
 
+UNREADABLE: Final = frozenset(
+    {
+        KafkaError._BAD_COMPRESSION,  # noqa: SLF001 - as above
+        KafkaError._BAD_MSG,  # noqa: SLF001 - as above
+        KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - as above
+    }
+)
+"""What librdkafka says of a batch: it does not unpack, or to more than a client takes; it is not what its checksum
+says; its codec or format is none that is known."""
+
 Place = tuple[str, int]
 """Topic and partition."""
 
