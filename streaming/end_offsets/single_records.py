@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from streaming.kafka.plain_consumer import PartitionReader
 
@@ -26,19 +26,10 @@ class SingleRecords:
 
     Args:
         settings: of librdkafka. No group is joined and nothing is committed.
-        committed, gone: as of `PartitionReader`.
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, Any],
-        *,
-        committed: bool = False,
-        gone: Literal["error", "earliest"] = "earliest",
-    ) -> None:
+    def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = {**settings, **_FETCH}
-        self._committed = committed
-        self._gone = gone
         self._reader: PartitionReader | None = None
         # A client of librdkafka is never closed while another thread is in it.
         self._using = threading.Lock()
@@ -49,7 +40,7 @@ class SingleRecords:
         """The connected reader; no other thread has it meanwhile."""
         with self._using:
             if self._reader is None:
-                self._reader = PartitionReader(self._settings, committed=self._committed, gone=self._gone)
+                self._reader = PartitionReader(self._settings)
             yield self._reader
 
     def turns(self) -> Iterator[None]:

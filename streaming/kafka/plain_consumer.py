@@ -24,20 +24,6 @@ GROUP_ERRORS: Final = frozenset(
 )
 """What the group of the consumer's name meets, which is none."""
 
-REFUSED: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
-"""A topic may not be read."""
-
-NOT_THERE: Final = frozenset(
-    {
-        KafkaError.OFFSET_OUT_OF_RANGE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
-        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
-    }
-)
-"""A topic, a partition or an offset of it is not there, as where the log begins beyond it by now."""
-
 UNREADABLE: Final = frozenset(
     {
         KafkaError._BAD_COMPRESSION,  # noqa: SLF001 - as above
@@ -103,20 +89,13 @@ class PartitionReader:
 
     Args:
         settings: of librdkafka.
-        committed, gone: as of `plain_consumer`.
 
     Attributes:
         positions: place → the offset before which all was read, of what `begin` was given.
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, Any],
-        *,
-        committed: bool = False,
-        gone: Literal["error", "earliest"] = "earliest",
-    ) -> None:
-        self._consumer = plain_consumer({**QUIET, **settings}, committed=committed, gone=gone)
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._consumer = plain_consumer({**QUIET, **settings}, committed=False, gone="earliest")
         self.positions: dict[Place, int] = {}
 
     def bounds(self, topic: str) -> dict[Place, tuple[int, int]]:

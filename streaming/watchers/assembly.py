@@ -83,7 +83,7 @@ def watchers(
     times = LagTimes(ends, lambda: KafkaTimesClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
     no_records = NoRecords(
         ends,
-        lambda: RecordLooks(client_settings.confluent_settings(kafka, "first-records")),
+        lambda: RecordLooks(settings("first-records")),
         board.lag_history.may_hold_no_record,
         clock_ms,
     )

@@ -1,4 +1,4 @@
-"""Looks at single records, by a real client of a broker that librdkafka itself plays."""
+"""The time of a single record, by a real client of a broker that librdkafka itself plays."""
 
 import time
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from streaming.end_offsets.first_records import FirstRecords, RecordLooks
 from streaming.end_offsets.open_transactions import RecordTimes
 from tests import hostile_batches
 from tests.hostile_batches import UNKNOWN_CODEC, batch
@@ -29,15 +28,6 @@ def servers() -> Iterator[str]:
 
 
 def test_a_batch_that_cannot_be_read_keeps_no_other_partition_from_its_answer(servers: str) -> None:
-    """Whether a record waits there is not known; of others it is."""
-    looks = RecordLooks({"bootstrap.servers": servers})
-    found = looks.first_at({HOSTILE: 0, WHOLE: 0})
-    looks.close()
-
-    assert FirstRecords(gaps={WHOLE: (0, 0, True)}) == found
-
-
-def test_nor_from_the_time_of_its_record(servers: str) -> None:
     """Of its own transaction the age counts from when it was first seen."""
     times, now_ms = RecordTimes({"bootstrap.servers": servers}), time.time_ns() // 1_000_000
     found = times.written_ms({HOSTILE: 0, WHOLE: 0})
