@@ -9,6 +9,7 @@ import os
 import random
 import resource
 import signal
+import socket
 import ssl
 import time
 from collections import deque
@@ -102,7 +103,7 @@ def silent_connections(scene: Scene) -> None:
 def probe_port(scene: Scene) -> None:
     """20 addresses say nothing on the port of probes and on the other, or half a request, or ask and do not listen."""
     with ExitStack() as stack:
-        held = deque(maxlen=HELD_AT_ONCE)
+        held = deque[socket.socket](maxlen=HELD_AT_ONCE)
         end = time.monotonic() + HOLD_SECONDS
         while time.monotonic() < end:
             for number, address in enumerate(ADDRESSES):

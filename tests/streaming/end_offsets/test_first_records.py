@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -39,7 +40,8 @@ def marker(offset: int, producer: int) -> bytes:
     return made(offset, offset, kind=CONTROL, producer=producer)
 
 
-OF_7 = {"kind": TRANSACTIONAL, "producer": 7}
+of_7 = partial(made, kind=TRANSACTIONAL, producer=7)
+"""A batch in a transaction of this producer."""
 OLD = struct.pack(">qi", 12, 14) + b"crc_" + b"\x01" + b"\x00" * 9
 """A message from before there were batches."""
 
@@ -51,22 +53,22 @@ CASES: Mapping[str, tuple[bytes, list[tuple[int, int]], tuple[int, bool | None]]
     "within a batch that the cleaner was at": (made(8, 12, records=3), [], (10, None)),
     "behind one that the cleaner was at": (made(8, 9, records=1) + made(10, 14, records=2), [], (10, True)),
     "a batch that has none left": (made(10, 14, records=0), [], (15, False)),
-    "a marker": (made(8, 9, **OF_7) + marker(10, 7), [], (11, False)),
-    "of a transaction that was committed": (made(10, 12, **OF_7) + marker(13, 7), [], (10, True)),
-    "of one that was aborted": (made(10, 12, **OF_7) + marker(13, 7), [(10, 7)], (14, False)),
-    "of one that was aborted, begun before": (made(8, 12, **OF_7) + marker(13, 7), [(2, 7)], (14, False)),
-    "of another than was aborted": (made(10, 12, **OF_7), [(10, 8)], (10, True)),
+    "a marker": (of_7(8, 9) + marker(10, 7), [], (11, False)),
+    "of a transaction that was committed": (of_7(10, 12) + marker(13, 7), [], (10, True)),
+    "of one that was aborted": (of_7(10, 12) + marker(13, 7), [(10, 7)], (14, False)),
+    "of one that was aborted, begun before": (of_7(8, 12) + marker(13, 7), [(2, 7)], (14, False)),
+    "of another than was aborted": (of_7(10, 12), [(10, 8)], (10, True)),
     "of the same producer, afterwards": (
-        made(10, 10, **OF_7) + marker(11, 7) + made(12, 12, **OF_7),
+        of_7(10, 10) + marker(11, 7) + of_7(12, 12),
         [(10, 7)],
         (12, True),
     ),
     "of the same producer, aborted again": (
-        made(10, 10, **OF_7) + marker(11, 7) + made(12, 12, **OF_7) + marker(13, 7),
+        of_7(10, 10) + marker(11, 7) + of_7(12, 12) + marker(13, 7),
         [(10, 7), (12, 7)],
         (14, False),
     ),
-    "outside of all transactions, between": (made(10, 10, **OF_7) + made(11, 11), [(10, 7)], (11, True)),
+    "outside of all transactions, between": (of_7(10, 10) + made(11, 11), [(10, 7)], (11, True)),
     "in part, behind a marker": (marker(10, 7) + made(11, 20)[:40], [], (11, False)),
     "a message of old": (OLD, [], (12, True)),
     "what no one would unpack": (at(10, BOMB), [], (10, True)),
@@ -83,7 +85,7 @@ def test_where_the_first_committed_record_is(case: str) -> None:
 
 def test_a_header_says_what_its_batch_is() -> None:
     """Whatever is in it; the last one may lack all but its header."""
-    sent = made(3, 5, records=2, **OF_7) + marker(6, 7) + made(7, 9, content=b"x" * 50)[:61]
+    sent = of_7(3, 5, records=2) + marker(6, 7) + made(7, 9, content=b"x" * 50)[:61]
 
     assert [Batch(3, 5, 7, 2, True), Batch(6, 6, 7, 1, True, True), Batch(7, 9, -1, 3)] == [*batches(sent)]
 

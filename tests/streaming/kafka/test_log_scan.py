@@ -56,12 +56,15 @@ class FakeLog:
         self, ranges: Ranges, left_out: set[int], _stepped_over: dict[int, list[SteppedOver]]
     ) -> Iterator[Columns]:
         left_out.update(self.left_out)
-        found = [(of, at, *record) for of in ranges if of not in left_out for at, record in self.partitions[of]]
+        found = [(of, at, record) for of in ranges if of not in left_out for at, record in self.partitions[of]]
         for number, begin in enumerate(range(0, len(found), self.pieces)):
             if number == self.fails_after:
                 raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
-            partitions, offsets, keys, values = map(list, zip(*found[begin : begin + self.pieces], strict=True))
-            yield Columns(partitions, offsets, [0] * len(offsets), keys, values)
+            columns = Columns([], [], [], [], [])
+            for partition, offset, (key, value) in found[begin : begin + self.pieces]:
+                for column, cell in zip(columns, (partition, offset, 0, key, value), strict=True):
+                    column.append(cell)  # type: ignore[arg-type]  # each of its own type
+            yield columns
 
 
 def log(records: list[RecordBytes], chance: random.Random) -> FakeLog:
