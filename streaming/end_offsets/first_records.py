@@ -20,12 +20,10 @@ from typing import Any, Final
 from kafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from streaming.end_offsets.store import TopicPartition
-from streaming.kafka.batch_bounds import READ_COMMITTED, batches, fetch_request
+from streaming.kafka.batch_bounds import AT_ONCE_BYTES, READ_COMMITTED, batches, fetch_request
 from streaming.kafka.lazy_admin import LazyAdmin
 
 _PATIENCE_SECONDS: Final = 3.0
-_AT_ONCE_BYTES: Final = 64 * 1024
-"""Of a thousand markers; a batch that is larger is sent whole."""
 
 
 @dataclass(slots=True)
@@ -76,7 +74,7 @@ class RecordLooks:
     def _look(self, found: FirstRecords, place: TopicPartition, offset: int, leader: int, deadline: float) -> None:
         at, holds = offset, False
         while time.monotonic() < deadline:
-            request = fetch_request(*place, at, most_bytes=_AT_ONCE_BYTES, isolation=READ_COMMITTED)
+            request = fetch_request(*place, at, most_bytes=AT_ONCE_BYTES, isolation=READ_COMMITTED)
             answer = self._admin.send(request, leader)
             ((of,),) = ([*topic.partitions] for topic in answer.responses)
             if of.error_code == TopicAuthorizationFailedError.errno:

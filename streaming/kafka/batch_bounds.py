@@ -21,22 +21,29 @@ _MAGIC_AT: Final = 16
 _BY_BATCH: Final = 2
 """Magic from which on there are batches; before that, messages, of which one may hold others and has the offset of the
 last."""
-_HEADER: Final = struct.Struct(">hi16xq6xi")
-"""From the attributes on: these, the last offset's distance, the producer's id, and how many records there are."""
+_HEADER: Final = struct.Struct(">hiqqq6xi")
+"""From the attributes on: these, the last offset's distance, the time of the first record and the latest one, the
+producer's id, and how many records there are."""
 _HEADER_AT: Final = 21
+_BY_THE_LOG: Final = 0x08
+"""Times are the broker's: the latest is that of all records."""
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 
 READ_COMMITTED: Final = 1
 
+AT_ONCE_BYTES: Final = 64 * 1024
+"""Of a thousand markers; a batch that is larger is sent whole."""
+
 
 class Batch(NamedTuple):
-    """What a header says: offsets, who wrote it, and how many records it has; -1 and 1 of a message."""
+    """What a header says: offsets, who wrote it, how many records it has, when the first was written; -1: unknown."""
 
     first: int
     last: int
     producer_id: int = -1
     records: int = 1
+    time_ms: int = -1
     is_transactional: bool = False
     is_control: bool = False
 
@@ -92,9 +99,12 @@ def batches(records: bytes) -> Iterator[Batch]:
         elif at + _HEADER_AT + _HEADER.size > len(records):
             return
         else:
-            attributes, distance, producer_id, count = _HEADER.unpack_from(records, at + _HEADER_AT)
+            attributes, distance, first_ms, latest_ms, producer_id, count = _HEADER.unpack_from(
+                records, at + _HEADER_AT
+            )
+            time_ms = latest_ms if attributes & _BY_THE_LOG else first_ms
             kind = bool(attributes & _TRANSACTIONAL), bool(attributes & _CONTROL)
-            yield Batch(base, base + distance, producer_id, count, *kind)
+            yield Batch(base, base + distance, producer_id, count, time_ms, *kind)
         at += _FRAME.size + max(0, length)
 
 

@@ -24,16 +24,6 @@ GROUP_ERRORS: Final = frozenset(
 )
 """What the group of the consumer's name meets, which is none."""
 
-UNREADABLE: Final = frozenset(
-    {
-        KafkaError._BAD_COMPRESSION,  # noqa: SLF001 - as above
-        KafkaError._BAD_MSG,  # noqa: SLF001 - as above
-        KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001 - as above
-    }
-)
-"""What librdkafka says of a batch: it does not unpack, or to more than a client takes; it is not what its checksum
-says; its codec or format is none that is known."""
-
 Place = tuple[str, int]
 """Topic and partition."""
 

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from streaming.kafka.plain_consumer import GROUP_ERRORS, PARTITION_EOF, UNREADABLE, plain_consumer
+from streaming.kafka.plain_consumer import GROUP_ERRORS, PARTITION_EOF, plain_consumer
 
 _POLL_SECONDS: Final = 0.01
 """How long to wait for the last of as many records as there can still be; compaction has left fewer."""
@@ -32,6 +32,16 @@ _LOOK_SECONDS: Final = 3.0
 
 LOG_LOST: Final = "the log is not the one that was read"
 """How the error begins when offsets that were read, or are to be read, are gone."""
+
+UNREADABLE: Final = frozenset(
+    {
+        KafkaError._BAD_COMPRESSION,  # noqa: SLF001 - its public name, as those that follow
+        KafkaError._BAD_MSG,  # noqa: SLF001
+        KafkaError._NOT_IMPLEMENTED,  # noqa: SLF001
+    }
+)
+"""What librdkafka says of a batch: it does not unpack, or to more than a client takes; it is not what its checksum
+says; its codec or format is none that is known."""
 
 LARGEST_VALUE_BYTES: Final = 64 * 1024 * 1024
 

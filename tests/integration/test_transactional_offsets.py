@@ -18,10 +18,10 @@ from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.first_records import RecordLooks
-from streaming.end_offsets.open_transactions import STANDS_MS, RecordTimes
+from streaming.end_offsets.open_transactions import STANDS_MS
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.end_offsets.store import EndOffsets, Wanted
-from streaming.kafka.client_settings import confluent_settings, python_settings
+from streaming.kafka.client_settings import python_settings
 from streaming.recording.recorder import LogRecorder
 from tests.left_out import needs_kafka_jars
 
@@ -215,7 +215,7 @@ def test_age_of_an_open_transaction_is_that_of_its_first_record(rig: Rig) -> Non
     transaction = rig.begun("old", 0, 70)
     ends, now_ms = EndOffsets(), begun_ms + 60_000
     kafka = KafkaSection(bootstrap_servers=rig.servers)
-    client = KafkaOffsetsClient(python_settings(kafka, "age"), RecordTimes(confluent_settings(kafka, "age")))
+    client = KafkaOffsetsClient(python_settings(kafka, "age"))
     sampler = EndOffsetSampler(ends, lambda: client, Wanted, clock_ms=lambda: now_ms)
     try:
         assert sampler.sample()

@@ -11,12 +11,15 @@ from kafka.errors import NodeNotReadyError
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
 from streaming.end_offsets.first_records import FirstRecords, RecordLooks, first_record
+from streaming.end_offsets.open_transactions import written_ms
 from streaming.end_offsets.store import TopicPartition
 from streaming.kafka.batch_bounds import Batch, batches
 from streaming.kafka.lazy_admin import LazyAdmin
 from tests import hostile_batches
 
 TRANSACTIONAL, CONTROL = 0x10, 0x30
+BY_THE_LOG = 0x08
+FIRST_MS, LATEST_MS = 40, 50
 STABLE = 100
 BOMB = hostile_batches.gzip_bomb(b"k", 400_000_000)
 
@@ -26,7 +29,7 @@ def made(
 ) -> bytes:
     """A batch of these offsets."""
     count = last - first + 1 if records is None else records
-    covered = struct.pack(">hiqqqhii", kind, last - first, 0, 0, producer, 0, 0, count) + content
+    covered = struct.pack(">hiqqqhii", kind, last - first, FIRST_MS, LATEST_MS, producer, 0, 0, count) + content
     return struct.pack(">qi", first, 9 + len(covered)) + struct.pack(">ibI", -1, 2, 0) + covered
 
 
@@ -87,7 +90,7 @@ def test_a_header_says_what_its_batch_is() -> None:
     """Whatever is in it; the last one may lack all but its header."""
     sent = of_7(3, 5, records=2) + marker(6, 7) + made(7, 9, content=b"x" * 50)[:61]
 
-    assert [Batch(3, 5, 7, 2, True), Batch(6, 6, 7, 1, True, True), Batch(7, 9, -1, 3)] == [*batches(sent)]
+    assert [Batch(3, 5, 7, 2, 40, True), Batch(6, 6, 7, 1, 40, True, True), Batch(7, 9, -1, 3, 40)] == [*batches(sent)]
 
 
 class Leaders:
@@ -147,3 +150,34 @@ def test_what_is_not_known_of_one_partition_is_known_of_another() -> None:
     assert FirstRecords(expected, {"secret"}) == looked(Leaders(logs, refused="secret"), places)
     with pytest.raises(NodeNotReadyError):
         looked(Leaders(logs, away=1), {("t", 0): 10})
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        ([made(10, 12)], {("t", 0): FIRST_MS}),
+        ([made(10, 12, kind=BY_THE_LOG)], {("t", 0): LATEST_MS}),
+        ([made(10, 10, records=0) + made(11, 12)], {("t", 0): FIRST_MS}),
+        ([at(10, BOMB)], None),
+        ([OLD], {}),
+        ([], {}),
+    ],
+)
+def test_a_header_says_when_its_first_record_was_written(
+    log: list[bytes], expected: dict[TopicPartition, int] | None
+) -> None:
+    """Which is when a transaction began that has its first record there; nothing is unpacked for it."""
+    leaders = Leaders({("t", 0): log, ("t", 1): [made(10, 10)]}, away=2)
+    admin = cast(LazyAdmin, leaders)
+    found = written_ms(admin, {("t", 0): 10, ("t", 1): 10, ("t", 2): 10}, {("t", 0): 1, ("t", 1): 2})
+
+    if expected is None:
+        assert [("t", 0)] == [*found]
+    else:
+        assert expected == found
+
+
+def test_where_no_leader_answers_that_is_said() -> None:
+    """And not that nothing is there."""
+    with pytest.raises(NodeNotReadyError):
+        written_ms(cast(LazyAdmin, Leaders({}, away=1)), {("t", 0): 10}, {("t", 0): 1})
