@@ -1,7 +1,8 @@
 """What every reader of a topic is made of: a consumer of librdkafka to which partitions are assigned.
 
 It joins no group and commits nothing. Only librdkafka reads records here: it knows every codec that brokers write in,
-and passes over what the cleaner leaves of transactions (batches that have a header and no record).
+and passes over what the cleaner leaves of transactions (batches that have a header and no record). Where a header says
+all that is asked, none reads (`batch_bounds.py`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
