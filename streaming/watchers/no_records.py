@@ -3,8 +3,8 @@
 Such a rest may hold no record: the marker that ends a transaction, or what was aborted. Clients whose commits stop one
 short of a marker (sarama, kafkajs and franz-go with auto-commit) would lag for ever, and once the log is cleaned they
 would have lost what never was. So the rest is looked at once, as a consumer of committed records is sent it, when it is
-short and its log has been idle for a while; what comes of it is kept as long as nothing is appended. Where READ on the topic
-is missing nothing is known, and a record is said to wait.
+short and its log has been idle for a while; what comes of it is kept as long as nothing is appended. Where READ on the
+topic is missing nothing is known, and a record is said to wait.
 """
 
 import time
