@@ -1,12 +1,14 @@
 """Whether a record waits for a consumer of committed records, by what the headers of batches say."""
 
 import struct
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import Producer
 from kafka.errors import NodeNotReadyError
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
@@ -16,6 +18,7 @@ from streaming.end_offsets.store import TopicPartition
 from streaming.kafka.batch_bounds import Batch, batches
 from streaming.kafka.lazy_admin import LazyAdmin
 from tests import hostile_batches
+from tests.admin_of_mock import FLEXIBLE, AdminOfMock
 
 TRANSACTIONAL, CONTROL = 0x10, 0x30
 BY_THE_LOG = 0x08
@@ -181,3 +184,25 @@ def test_where_no_leader_answers_that_is_said() -> None:
     """And not that nothing is there."""
     with pytest.raises(NodeNotReadyError):
         written_ms(cast(LazyAdmin, Leaders({}, away=1)), {("t", 0): 10}, {("t", 0): 1})
+
+
+@pytest.mark.parametrize("version", [4, 8, 11, FLEXIBLE])
+def test_a_broker_s_answer_is_read(version: int) -> None:
+    """Of each version that has aborted transactions; what cannot be read there, and what unpacks to a gigabyte, too."""
+    broker = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (node,) = broker.list_topics(timeout=10).brokers.values()
+    servers, topic = f"{node.host}:{node.port}", f"looked-{version}"
+    broker.list_topics(topic, timeout=10)
+    unreadable = hostile_batches.batch([(b"k", b"v")] * 3, codec=hostile_batches.UNKNOWN_CODEC)
+    for partition, batch in enumerate((unreadable, BOMB)):
+        hostile_batches.write(servers, topic, partition, batch)
+    looks = RecordLooks({})
+    looks._admin = admin = cast(LazyAdmin, AdminOfMock(servers, version))
+    places = {(topic, 0): 1, (topic, 1): 0, (topic, 2): 0}
+    leaders = dict.fromkeys(places, 1)
+    now_ms = time.time_ns() // 1_000_000
+
+    assert {(topic, 0): (1, 1, True), (topic, 1): (0, 0, True)} == looks.first_at(places, leaders).gaps
+    written = written_ms(admin, places, leaders)
+    assert [(topic, 0), (topic, 1)] == [*written]
+    assert all(0 <= now_ms - of < 600_000 for of in written.values())

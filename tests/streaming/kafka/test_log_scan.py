@@ -60,11 +60,9 @@ class FakeLog:
         for number, begin in enumerate(range(0, len(found), self.pieces)):
             if number == self.fails_after:
                 raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
-            columns = Columns([], [], [], [], [])
-            for partition, offset, (key, value) in found[begin : begin + self.pieces]:
-                for column, cell in zip(columns, (partition, offset, 0, key, value), strict=True):
-                    column.append(cell)  # type: ignore[arg-type]  # each of its own type
-            yield columns
+            piece = found[begin : begin + self.pieces]
+            keys, values = ([record[at] for _, _, record in piece] for at in (0, 1))
+            yield Columns([of for of, _, _ in piece], [at for _, at, _ in piece], [0] * len(piece), keys, values)
 
 
 def log(records: list[RecordBytes], chance: random.Random) -> FakeLog:
@@ -153,7 +151,7 @@ def test_batch_that_cannot_be_read_is_stepped_over_and_counted() -> None:
     servers = f"{found.host}:{found.port}"
     broker.list_topics(TOPIC, timeout=10)
     key, value = builders.offset_commit("g", "t", 0, 5)
-    for each in (batch([(b"a", b"1")]), batch([(b"x", b"1")] * 3, codec=UNKNOWN_CODEC), batch([(key, value)])):
+    for each in (batch([(b"a", b"1")]), batch([(b"x", b"1")] * 3, codec=UNKNOWN_CODEC), batch([(key, value or b"")])):
         hostile_batches.write(servers, TOPIC, 0, each)
     settings = {"bootstrap.servers": servers, "fetch.wait.max.ms": 20, "log_level": 0}
     reader = RangeReader(settings, TOPIC, committed=False, timeout_seconds=30, batch_end=lambda *_: 4)

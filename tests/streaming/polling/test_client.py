@@ -55,7 +55,7 @@ def test_a_group_of_a_partition_without_leader_is_asked_for_of_nobody(looks: tup
     """Before the groups are listed, or afterwards: meanwhile it may have had none. The round is whole all the same."""
     found = round_of(Brokers(*looks), g=CLASSIC)
 
-    assert (PARTITIONS, {WITHOUT}) == (found.partitions, found.without_leader)
+    assert (PARTITIONS, frozenset({WITHOUT})) == (found.partitions, found.without_leader)
     assert (frozenset(), None) == (found.gone, found.failure)
 
 
