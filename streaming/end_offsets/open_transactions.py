@@ -27,9 +27,8 @@ def written_ms(
     Raises KafkaError where no leader answers.
     """
     found, errors = dict[TopicPartition, int](), list[KafkaError]()
-    for place, offset in places.items():
-        if place not in leaders:
-            continue
+    asked = {place: offset for place, offset in places.items() if place in leaders}
+    for place, offset in asked.items():
         try:
             answer: Any = admin.send(fetch_request(*place, offset, most_bytes=AT_ONCE_BYTES), leaders[place])
         except KafkaError as error:
@@ -42,6 +41,6 @@ def written_ms(
         time_ms = next(written, -1)
         if time_ms >= 0:
             found[place] = time_ms
-    if errors and not found:
+    if errors and len(errors) == len(asked):
         raise errors[0]
     return found
