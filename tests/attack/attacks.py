@@ -242,12 +242,12 @@ def undecodable_records(scene: Scene) -> None:
 
 
 def unreadable_batches(scene: Scene) -> None:
-    """A batch of 400 KB with a value of 400 MB in the coordinator's log, and one of 4 KB that no client unpacks."""
+    """A batch of 400 KB with a value of 400 MB in the coordinator's log, and one of 12 KB beyond librdkafka's limit."""
     key, _ = builders.group_metadata("bombed", generation=1, members=[])
     counted = ("group_monitor_undecodable_records_total", "group_monitor_unreadable_batches_total")
     before = [_sum_of(scene, of) for of in counted]
     hostile_batches.write(scene.servers, OFFSETS_TOPIC, BOMBED, hostile_batches.gzip_bomb(key, 400_000_000))
-    hostile_batches.write(scene.servers, OFFSETS_TOPIC, UNREADABLE, hostile_batches.zstd_bomb(key, 120_000_000))
+    hostile_batches.write(scene.servers, OFFSETS_TOPIC, UNREADABLE, hostile_batches.zstd_bomb(key, 400_000_000))
     for of, known in zip(counted, before, strict=True):
         until(lambda: _sum_of(scene, of) > known, SOON_SECONDS, f"{of} stands still")  # noqa: B023 - ends in this round
     lines = [line for line in scene.logged().splitlines() if "event=unreadable_batch" in line]
