@@ -33,7 +33,7 @@ setup: $(PACKAGES) $(CONSOLE) $(SPARK_JARS) $(JARS) $(JUDGE_JARS) ## virtual env
 classes: setup $(CLASSES) ## the classes of Spark's JVM ready-made, for shorter starts and less memory (a minute, 170 MB)
 	@:
 
-demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it after n seconds)
+demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it after n seconds, and once all is shown)
 	@exec $(CONSOLE) demo
 
 # What needs Spark or a broker waits half of its time, so two of its modules run at once. All else runs beside it, takes

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, Self
 
 from coordinator_model import copies
+from coordinator_model.clocked.table import ALSO_BY_RECORDS
 from coordinator_model.copies import CopyEvent
 from coordinator_model.records.keys import GroupIdKey, RecordKey
 from coordinator_model.records.serde import DecodedKey, KnownKey
@@ -108,8 +109,11 @@ class LogReplica(Replica):
         return super().offsets(name if state is None else state.name)
 
     def reported(self, events: Iterable[Event]) -> list[Event]:
-        """What is reported of all events of the log: those of copies that were not the group left out, copies named."""
-        happened = list(events)
+        """What is reported of all events of the log: those of copies that were not the group left out, copies named.
+
+        And each once: what a look found, a record may show again.
+        """
+        happened = list(_once(events))
         partition_of: dict[str, int] = {}
         # Also of copies that had the group's name one after the other: at their own time both may have been there.
         several: dict[str, list[Event]] = {
@@ -170,3 +174,13 @@ def _named(key: RecordKey, name: CopyName) -> RecordKey:
     changed: Any = key
     found: RecordKey = replace(changed, **{"group_id" if isinstance(key, GroupIdKey) else "group": name})
     return found
+
+
+def _once(events: Iterable[Event]) -> Iterator[Event]:
+    said = set[str]()
+    for event in events:
+        if event.kind in ALSO_BY_RECORDS:
+            if event.id in said:
+                continue
+            said.add(event.id)
+        yield event

@@ -18,6 +18,7 @@ GZIP, ZSTD, UNKNOWN_CODEC = 1, 4, 5
 _PRODUCE: Final = 0
 _VERSION: Final = 7
 """The first whose batches may be of zstd."""
+_TOOL: Final = b"__admin_client"
 _BLOCK: Final = 128 * 1024
 """Most that a block of zstd unpacks to."""
 _CHUNK: Final = 16 * 1024 * 1024
@@ -59,13 +60,17 @@ def zstd_bomb(key: bytes, size: int) -> bytes:
 
 
 def write(servers: str, topic: str, partition: int, batch: bytes) -> int:
-    """Have a broker append a batch, as a producer does; returns its first offset."""
+    """Have a broker append a batch, as a producer does; returns its first offset.
+
+    The client names itself as tools do, whom brokers let write to their own topics.
+    """
     host, _, port = servers.partition(":")
     name = topic.encode()
     body = struct.pack(">hhii", -1, 1, 30_000, 1) + struct.pack(">h", len(name)) + name
     body += struct.pack(">iii", 1, partition, len(batch)) + batch
     with socket.create_connection((host, int(port)), timeout=60) as connection:
-        answer = kafka_frames.ask(connection, struct.pack(">hhih", _PRODUCE, _VERSION, 1, -1) + body)
+        header = struct.pack(">hhih", _PRODUCE, _VERSION, 1, len(_TOOL)) + _TOOL
+        answer = kafka_frames.ask(connection, header + body)
     # Correlation id, one topic and its name, one partition and its number.
     error, offset = struct.unpack_from(">hq", answer, 4 + 4 + 2 + len(name) + 4 + 4)
     assert 0 == error, f"the broker refuses the batch: error {error}"

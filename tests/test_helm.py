@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.left_out import needs
-from tests.test_kubernetes import MANIFESTS, OF_OTHERS, VERSIONS, with_standby
+from tests.test_kubernetes import MANIFESTS, OF_OTHERS, STANDBY, VERSIONS, patched
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 CHART: Final = ROOT / "conf" / "helm" / "group-monitor"
@@ -163,7 +163,7 @@ def test_another_release_with_other_values_is_of_the_schema(name: str, version: 
 @pytest.mark.parametrize("name", ["service.yaml", "statefulset.yaml"])
 def test_with_a_standby_it_is_what_kustomize_applies(name: str) -> None:
     """The service leads to the active monitor alone, and no probe ends the other."""
-    made, expected = rendered(name, with_value("standby", True)), with_standby(name)
+    made, expected = rendered(name, with_value("standby", True)), patched(name, STANDBY)
     if name == "statefulset.yaml":
         del made["spec"]["template"]["metadata"]["annotations"]
         expected["spec"]["template"]["spec"]["containers"][0]["image"] += f":{META['appVersion']}"

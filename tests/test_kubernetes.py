@@ -30,16 +30,17 @@ ENVIRONMENT: Final[dict[str, Any]] = {of["name"]: of for of in CONTAINER["env"]}
 DOCKERFILE: Final = (ROOT / "Dockerfile").read_text("utf-8")
 
 
-STANDBY: Final[dict[str, Any]] = yaml.safe_load(
-    (DIRECTORY.parent / "kubernetes-standby" / "kustomization.yaml").read_text("utf-8")
+STANDBY, TLS = (
+    yaml.safe_load((DIRECTORY.parent / overlay / "kustomization.yaml").read_text("utf-8"))
+    for overlay in ("kubernetes-standby", "kubernetes-tls")
 )
 
 
-def with_standby(name: str) -> dict[str, Any]:
-    """A manifest as the overlay of a standby leaves it: JSON patches, of the operations that it uses."""
+def patched(name: str, *overlays: dict[str, Any]) -> dict[str, Any]:
+    """A manifest as overlays leave it, one after the other: JSON patches, of the operations that they use."""
     made: dict[str, Any] = json.loads(json.dumps(MANIFESTS[name]))
-    (patch,) = (of["patch"] for of in STANDBY["patches"] if of["target"]["kind"] == made["kind"])
-    for change in yaml.safe_load(patch):
+    patches = [of["patch"] for overlay in overlays for of in overlay["patches"] if of["target"]["kind"] == made["kind"]]
+    for change in [change for patch in patches for change in yaml.safe_load(patch)]:
         *path, last = change["path"].removeprefix("/").split("/")
         at: Any = made
         for key in path:
@@ -67,7 +68,7 @@ def test_page_and_gates_of_one_monitor_stay_within_reach() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_with_a_standby_the_service_leads_to_the_active_monitor(version: str) -> None:
     """Only what is ready is published; no probe ends the standby, which opens no port, and no pod waits for it."""
-    service, pods = with_standby("service.yaml"), with_standby("statefulset.yaml")
+    service, pods = patched("service.yaml", STANDBY), patched("statefulset.yaml", STANDBY)
     (container,) = pods["spec"]["template"]["spec"]["containers"]
     for manifest in (service, pods):
         kubernetes_validate.validate(manifest, version, strict=True)
@@ -82,6 +83,32 @@ def test_with_a_standby_the_service_leads_to_the_active_monitor(version: str) ->
     assert "--standby" in container["args"]
     assert {"readinessProbe"} == {key for key in container if key.endswith("Probe")}
     assert ["../kubernetes"] == STANDBY["resources"]
+
+
+@pytest.mark.parametrize("before", [(), (STANDBY,)], ids=["alone", "with a standby"])
+def test_with_tls_the_token_does_not_go_in_clear(before: tuple[dict[str, Any], ...]) -> None:
+    """Page, API and metrics speak TLS by the secret's files, Prometheus checks the name; probes go on without."""
+    pods, scraper = patched("statefulset.yaml", *before, TLS), patched("podmonitor.yaml", *before, TLS)
+    for version in VERSIONS:
+        kubernetes_validate.validate(pods, version, strict=True)
+    pod = pods["spec"]["template"]["spec"]
+    (container,), (endpoint,) = pod["containers"], scraper["spec"]["podMetricsEndpoints"]
+    (mount,), (volume,) = (
+        [of for of in each if of["name"] == "tls"] for each in (container["volumeMounts"], pod["volumes"])
+    )
+    variables = {of["name"]: of.get("value", "secret-of-the-cluster") for of in container["env"]}
+    files = {name: variables[f"GROUP_MONITOR__HTTP__TLS_{name}_FILE"] for name in ("CERTIFICATE", "KEY")}
+    asked = {of["port"]: of.get("scheme") for of in (container[key]["httpGet"] for key in container if "Probe" in key)}
+    namespace, name = MANIFESTS["kustomization.yaml"]["namespace"], MANIFESTS["service.yaml"]["metadata"]["name"]
+    authority = {"secret": {"name": volume["secret"]["secretName"], "key": "ca.crt"}}
+
+    assert {"CERTIFICATE": f"{mount['mountPath']}/tls.crt", "KEY": f"{mount['mountPath']}/tls.key"} == files
+    assert mount["readOnly"]
+    assert {"probes": None} == asked
+    checked = {"serverName": f"{name}.{namespace}.svc", "ca": authority}
+    assert ("https", checked) == (endpoint["scheme"], endpoint["tlsConfig"])
+    assert endpoint["authorization"] == MANIFESTS["podmonitor.yaml"]["spec"]["podMetricsEndpoints"][0]["authorization"]
+    assert ["../kubernetes"] == TLS["resources"]
 
 
 @pytest.mark.parametrize("name", sorted(MANIFESTS.keys() - OF_OTHERS))

@@ -30,6 +30,10 @@ def partition_unassigned(moment: Moment) -> Iterable[Event]:
     return moment.unassigned.look(moment.state, moment.unheld, moment.now_ms, first_seen_ms=moment.first_seen_ms)
 
 
+ALSO_BY_RECORDS: Final = frozenset({"static_member_absent", "offset_rewound"})
+"""Kinds of which the group's next record shows the same event that a look found before it: whoever is first says it."""
+
+
 class Row(NamedTuple):
     """One rule, the kinds of the events it makes, and the groups it is asked of."""
 

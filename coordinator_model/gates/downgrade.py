@@ -297,6 +297,12 @@ def _log_records(scan: LogScan | None) -> Iterator[Reason]:
     elif scan.under_way:
         text = f"the log is being scanned for records and tombstones of the new protocols ({_percent(scan)}): ask again"
         yield Reason(UNKNOWN, "log_records", text)
+    elif scan.unreadable:
+        text = (
+            f"{scan.unreadable} batches or values of the log cannot be read, and what is in them is not known "
+            f"(the scan for records and tombstones of the new protocols found none elsewhere); {fails}"
+        )
+        yield Reason(UNKNOWN, "log_records", text)
     elif not scan.complete:
         text = (
             f"the scan for records and tombstones of the new protocols read {_percent(scan)} of the log in "
@@ -317,6 +323,7 @@ def _scan_view(scan: LogScan | None) -> dict[str, Any] | None:
         "under_way": scan.under_way,
         "share": scan.thousandths / 1_000,
         "seconds": round(scan.seconds, 1),
+        "unreadable": scan.unreadable,
         "records": {str(type_): count for type_, count in sorted(scan.records.items())},
         "tombstones": {str(type_): count for type_, count in sorted(scan.tombstones.items())},
         "value_versions": {str(version): count for version, count in sorted(scan.value_versions.items())},

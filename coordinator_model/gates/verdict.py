@@ -79,12 +79,14 @@ class LogScan:
     """What is physically in the log, live or not, that brokers before 3.4.1 fail on.
 
     `records` and `tombstones` count by record type, `value_versions` committed offsets and classic groups by value
-    version where it is beyond 3. `share` is how much of the log was read, 1 for all of it, `seconds` how long it took.
+    version where it is beyond 3. `unreadable` counts batches and values that could not be read and were stepped over.
+    `share` is how much of the log was read, 1 for all of it, `seconds` how long it took.
     """
 
     records: Mapping[int, int] = field(default_factory=dict)
     tombstones: Mapping[int, int] = field(default_factory=dict)
     value_versions: Mapping[int, int] = field(default_factory=dict)
+    unreadable: int = 0
     share: float = 1.0
     seconds: float = 0.0
     under_way: bool = False
@@ -97,7 +99,7 @@ class LogScan:
     @property
     def complete(self) -> bool:
         """Whether all of the log was read."""
-        return self.share >= 1.0 and not self.under_way
+        return self.share >= 1.0 and not (self.under_way or self.unreadable)
 
     @property
     def clean(self) -> bool:

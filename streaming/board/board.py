@@ -8,11 +8,13 @@ The board holds everything in memory, as few objects as can be (`group_summary.p
 batch costs grows with what it changed (`persistent_map.py`); docs/scale.md has the figures.
 """
 
+import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.clocked.table import ALSO_BY_RECORDS
 from coordinator_model.state.events import OF_NO_GROUP
 from coordinator_model.views import group_view
 from streaming.base import gc_tuning
@@ -128,14 +130,19 @@ class Board:
         """The rows of a micro-batch as all sinks have them: without those of copies that are not their groups.
 
         And with what brokers say: of topics whose commits do not (`topics_told_apart.py`), of coordinators that moved
-        (`moved_coordinators.py`), and without
-        `upgrade_blocked` where no group can be upgraded (`watchers/broker_watch.py`).
+        (`moved_coordinators.py`). Without `upgrade_blocked` where no group can be upgraded
+        (`watchers/broker_watch.py`), and without what the clock has said before a record showed it.
         """
         own = self.copies.settled(batch_id, rows, self._shown.groups, self.health.offsets_partitions)
         if self.findings.converts_no_group and any(row[4] == _BLOCKED for row in own):
             # Of brokers that convert none it is no news that they would not convert one.
             own = [row for row in own if row[4] != _BLOCKED]
+        if any(row[4] in ALSO_BY_RECORDS for row in own):
+            own = [row for row in own if row[4] not in ALSO_BY_RECORDS or not self._is_said(row)]
         return told_apart(retimed(own, self.ends, self.offsets_topic), self.ends)
+
+    def _is_said(self, row: Row) -> bool:
+        return self.events.has_reported(json.loads(row[3])["id"])
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """Take the rows of one micro-batch; the same batch again changes nothing.

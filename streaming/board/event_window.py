@@ -78,6 +78,10 @@ class EventWindow:
             self._held.count(unkept)
             return self._add(latest(self.size), batch_id, len(unkept))
 
+    def has_reported(self, event_id: str) -> bool:
+        """Whether this event is here, or was lately, without a micro-batch that brought it."""
+        return event_id in self._held.reported
+
     def latest(
         self,
         limit: int,

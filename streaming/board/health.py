@@ -224,8 +224,6 @@ class Health:
                 missing += stands_still
         since = [{"since": self._since_ms, **each} for each in missing]
         doubted = doubt([*stale, *since])
-        if polls is not None:
-            return Standing(since, doubted)
         unread = self._unread_now()
         missing_of_some = unread.missing()
         if not missing_of_some:

@@ -12,7 +12,13 @@ from streaming.cli.run import ConfigFile, Settings, load_config
 
 Seconds = Annotated[
     float | None,
-    typer.Option("--seconds", metavar="N", min=1, envvar="DEMO_SECONDS", help="End after so many seconds."),
+    typer.Option(
+        "--seconds",
+        metavar="N",
+        min=1,
+        envvar="DEMO_SECONDS",
+        help="End after so many seconds, or once all is shown, for which a slow machine has as long again.",
+    ),
 ]
 BootstrapServer = Annotated[
     str | None,

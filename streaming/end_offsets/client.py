@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
 from streaming.base.logging_setup import get_logger
-from streaming.end_offsets.open_transactions import RecordTimes
+from streaming.end_offsets.open_transactions import written_ms
 from streaming.end_offsets.store import Topic, TopicPartition
 from streaming.kafka.broker_queries import topic_id
 from streaming.kafka.lazy_admin import LazyAdmin
@@ -64,12 +64,11 @@ class KafkaOffsetsClient:
 
     Args:
         settings: of `KafkaAdminClient`; time limits are tightened, because a sample that comes late is worth nothing.
-        record_times: reads records; without it none is looked at.
     """
 
-    def __init__(self, settings: Mapping[str, Any], record_times: RecordTimes | None = None) -> None:
+    def __init__(self, settings: Mapping[str, Any]) -> None:
         self._admin = LazyAdmin(settings)
-        self._record_times = record_times
+        self._leaders: dict[TopicPartition, int] = {}
         self._refused: set[str] = set()
         self._epochs: dict[TopicPartition, int] = {}
         self.untold: frozenset[str] = frozenset()
@@ -104,6 +103,7 @@ class KafkaOffsetsClient:
 
     def ends(self, partitions: Mapping[TopicPartition, int], *, committed: bool) -> dict[TopicPartition, int]:
         """See `OffsetsClient`."""
+        self._leaders.update(partitions)
         return self._list(partitions, LATEST, committed=committed)
 
     def earliest(self, partitions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -112,12 +112,11 @@ class KafkaOffsetsClient:
 
     def written_ms(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """See `OffsetsClient`."""
-        return {} if self._record_times is None else self._record_times.written_ms(places)
+        with self._admin.asking("Fetch"):
+            return written_ms(self._admin, places, self._leaders)
 
     def close(self) -> None:
         """See `OffsetsClient`."""
-        if self._record_times is not None:
-            self._record_times.close()
         self._admin.close()
 
     def _log_refused(self, described: list[dict[str, Any]]) -> None:

@@ -9,48 +9,38 @@ known, and where it cannot be had, the age is counted from the first sample that
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streaming.end_offsets.single_records import POLL_SECONDS, SingleRecords
+from kafka.errors import KafkaError
+
 from streaming.end_offsets.store import TopicPartition
+from streaming.kafka.batch_bounds import AT_ONCE_BYTES, batches, fetch_request
+from streaming.kafka.lazy_admin import LazyAdmin
 
 STANDS_MS: Final = 5_000
 """How long a last stable offset has to stand before the record at it is asked for."""
 
-_AT_ONCE: Final = 1_000
 
+def written_ms(
+    admin: LazyAdmin, places: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """When the records at these offsets were written, by the headers of their batches; what is not known is left out.
 
-class RecordTimes:
-    """Reads single records of the log, uncommitted ones too; connects with the first question.
-
-    Args:
-        settings: of librdkafka. No group is joined and nothing is committed.
+    Raises KafkaError where no leader answers.
     """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._records = SingleRecords(settings)
-
-    def written_ms(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Timestamps of the records at these offsets; what does not come in time is left out.
-
-        Raises ReadError.
-        """
-        found: dict[TopicPartition, int] = {}
-        with self._records.reader() as reader:
-            try:
-                reader.begin(places)
-                for _ in self._records.turns():
-                    if len(found) == len(places):
-                        break
-                    for record in reader.poll(_AT_ONCE, POLL_SECONDS):
-                        place = record.topic() or "", record.partition() or 0
-                        if (record.offset() or 0) >= places[place]:
-                            found.setdefault(place, record.timestamp()[1])
-                    reader.leave(reader.positions.keys() & found.keys())
-            finally:
-                if len(found) < len(places):
-                    # Who leads the others may be another broker by now: the next question begins with another look.
-                    self._records.let_go()
-        return found
-
-    def close(self) -> None:
-        """Let go of all connections; a question under way in another thread ends early."""
-        self._records.close()
+    found, errors = dict[TopicPartition, int](), list[KafkaError]()
+    asked = {place: offset for place, offset in places.items() if place in leaders}
+    for place, offset in asked.items():
+        try:
+            answer: Any = admin.send(fetch_request(*place, offset, most_bytes=AT_ONCE_BYTES), leaders[place])
+        except KafkaError as error:
+            errors.append(error)
+            continue
+        ((of,),) = ([*topic.partitions] for topic in answer.responses)
+        written = (
+            batch.time_ms for batch in batches(bytes(of.records or b"")) if batch.last >= offset and batch.records
+        )
+        time_ms = next(written, -1)
+        if time_ms >= 0:
+            found[place] = time_ms
+    if errors and len(errors) == len(asked):
+        raise errors[0]
+    return found

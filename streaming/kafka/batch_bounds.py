@@ -1,11 +1,11 @@
-"""Where a batch of a log begins and ends, by its header alone: one that cannot be read is stepped over by that.
+"""Batches of a log by their headers alone: one that cannot be read is stepped over by that, and none is unpacked.
 
 A leader sends at least one batch whole, however little is asked for (KIP-74): the one that an offset is in.
 """
 
 import struct
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import FetchRequest
@@ -21,8 +21,36 @@ _MAGIC_AT: Final = 16
 _BY_BATCH: Final = 2
 """Magic from which on there are batches; before that, messages, of which one may hold others and has the offset of the
 last."""
-_LAST_DELTA: Final = struct.Struct(">i")
-_LAST_DELTA_AT: Final = 23
+_HEADER: Final = struct.Struct(">hiqqq6xi")
+"""From the attributes on: these, the last offset's distance, the time of the first record and the latest one, the
+producer's id, and how many records there are."""
+_HEADER_AT: Final = 21
+_BY_THE_LOG: Final = 0x08
+"""Times are the broker's: the latest is that of all records."""
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+
+READ_COMMITTED: Final = 1
+
+AT_ONCE_BYTES: Final = 64 * 1024
+"""Of a thousand markers; a batch that is larger is sent whole."""
+
+
+class Batch(NamedTuple):
+    """What a header says: offsets, who wrote it, how many records it has, when the first was written; -1: unknown."""
+
+    first: int
+    last: int
+    producer_id: int = -1
+    records: int = 1
+    time_ms: int = -1
+    is_transactional: bool = False
+    is_control: bool = False
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether each of its offsets has a record: the cleaner has taken none."""
+        return self.records == self.last - self.first + 1
 
 
 class BatchBounds:
@@ -42,7 +70,7 @@ class BatchBounds:
         """The offset after the batch that this one is in; None where the leader does not say."""
         try:
             with self._admin.asking("Fetch"):
-                answer = self._admin.send(_request(self._topic, partition, offset), leader)
+                answer = self._admin.send(fetch_request(self._topic, partition, offset), leader)
                 found = [of for topic in answer.responses for of in topic.partitions if not of.error_code]
                 return end_of_batch(bytes(found[0].records or b""), offset) if found else None
         except (KafkaError, OSError, RuntimeError):
@@ -58,21 +86,30 @@ class BatchBounds:
 
 def end_of_batch(records: bytes, offset: int) -> int | None:
     """The offset after the batch that this one is in, among batches one behind the other; None where none has it."""
+    return next((of.last + 1 for of in batches(records) if of.last >= offset), None)
+
+
+def batches(records: bytes) -> Iterator[Batch]:
+    """What the headers say of batches one behind the other; the last may be there in part, as far as it was sent."""
     at = 0
     while at + _MAGIC_AT < len(records):
         base, length = _FRAME.unpack_from(records, at)
-        end = base + 1
-        if records[at + _MAGIC_AT] >= _BY_BATCH:
-            if at + _LAST_DELTA_AT + _LAST_DELTA.size > len(records):
-                return None
-            end += _LAST_DELTA.unpack_from(records, at + _LAST_DELTA_AT)[0]
-        if end > offset:
-            return int(end)
+        if records[at + _MAGIC_AT] < _BY_BATCH:
+            yield Batch(base, base)
+        elif at + _HEADER_AT + _HEADER.size > len(records):
+            return
+        else:
+            attributes, distance, first_ms, latest_ms, producer_id, count = _HEADER.unpack_from(
+                records, at + _HEADER_AT
+            )
+            time_ms = latest_ms if attributes & _BY_THE_LOG else first_ms
+            kind = bool(attributes & _TRANSACTIONAL), bool(attributes & _CONTROL)
+            yield Batch(base, base + distance, producer_id, count, time_ms, *kind)
         at += _FRAME.size + max(0, length)
-    return None
 
 
-def _request(topic: str, partition: int, offset: int) -> object:
+def fetch_request(topic: str, partition: int, offset: int, *, most_bytes: int = 1, isolation: int = 0) -> object:
+    """What asks a leader for batches from an offset on: so many bytes, or one batch if that is larger."""
     named = FetchRequest.FetchTopic
     asked = named.FetchPartition(
         partition=partition,
@@ -80,14 +117,14 @@ def _request(topic: str, partition: int, offset: int) -> object:
         fetch_offset=offset,
         last_fetched_epoch=-1,
         log_start_offset=-1,
-        partition_max_bytes=1,
+        partition_max_bytes=most_bytes,
     )
     return FetchRequest(
         replica_id=-1,
         max_wait_ms=100,
         min_bytes=1,
-        max_bytes=1,
-        isolation_level=0,
+        max_bytes=most_bytes,
+        isolation_level=isolation,
         session_id=0,
         session_epoch=-1,
         topics=[named(topic=topic, partitions=[asked])],

@@ -2,24 +2,28 @@
 
 Brokers before 3.4.1 fail on record types they do not know while they load a partition, on tombstones of such too, and
 on values of version 4 (KIP-915). The cleaner removes them in its own time, so what is live does not answer whether any
-are left: only the log does. A plain consumer reads it from the earliest offsets to where it ended at the beginning;
-of a value two bytes are looked at, its version. It joins no group, commits nothing, and has a limit in time.
+are left: only the log does. It is read from the earliest offsets to where it ended at the beginning, as the stream
+reads it: a batch that cannot be read is stepped over, and counted. Of a value two bytes are looked at, its version.
+The reader joins no group, commits nothing, and has a limit in time.
 """
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 
 from coordinator_model.gates.verdict import LogScan
 from streaming.base.logging_setup import get_logger
 from streaming.config.kafka_sections import KafkaSection
-from streaming.kafka.client_settings import confluent_settings
-from streaming.kafka.plain_consumer import PARTITION_EOF, QUIET, plain_consumer
+from streaming.kafka.batch_bounds import BatchBounds
+from streaming.kafka.client_settings import confluent_settings, python_settings
+from streaming.kafka.log_bounds import LogBounds
+from streaming.kafka.plain_consumer import QUIET
+from streaming.kafka.range_reader import LogLostError, RangeReader, Ranges, SteppedOver
 
 SCAN_SECONDS: Final = 120.0
 """Most time that one scan takes."""
@@ -35,9 +39,8 @@ HIGHEST_TYPE_BEFORE: Final = 2
 
 HIGHEST_VALUE_VERSION_BEFORE: Final = 3
 
-_AT_ONCE: Final = 10_000
-_POLL_SECONDS: Final = 0.1
-_ASK_SECONDS: Final = 10.0
+_PATIENCE_SECONDS: Final = 10.0
+"""How long no record may come while some are missing."""
 
 _log = get_logger("log_scan")
 
@@ -49,9 +52,15 @@ class Found:
         self.records: Counter[int] = Counter()
         self.tombstones: Counter[int] = Counter()
         self.value_versions: Counter[int] = Counter()
+        self.left_out = 0
+        """Values that the reader left out, or that have a version that never was."""
 
-    def take(self, key: bytes | None, value: bytes | None) -> None:
-        """Look at one record; a key too short to have a type is passed over, as brokers do not get that far."""
+    def take(self, keys: Iterable[bytes | None], values: Iterable[bytes | None]) -> None:
+        """Look at records; a key too short to have a type is passed over, as brokers do not get that far."""
+        for key, value in zip(keys, values, strict=True):
+            self._take(key, value)
+
+    def _take(self, key: bytes | None, value: bytes | None) -> None:
         if key is None or len(key) < 2:  # noqa: PLR2004 - the two bytes of the type
             return
         record_type = int.from_bytes(key[:2], signed=True)
@@ -61,52 +70,66 @@ class Found:
             version = int.from_bytes(value[:2], signed=True)
             if version > HIGHEST_VALUE_VERSION_BEFORE:
                 self.value_versions[version] += 1
+            self.left_out += version < 0
 
-    def scan(self, share: float, seconds: float, *, under_way: bool = False) -> LogScan:
-        """What was found so far."""
+    def scan(self, share: float, seconds: float, batches: int, *, under_way: bool) -> LogScan:
+        """What was found so far; `batches` could not be read."""
         return LogScan(
             records=dict(self.records),
             tombstones=dict(self.tombstones),
             value_versions=dict(self.value_versions),
+            unreadable=batches + self.left_out,
             share=share,
             seconds=seconds,
             under_way=under_way,
         )
 
 
-def scanned(
-    kafka: KafkaSection, stopping: threading.Event | None = None, limit_seconds: float = SCAN_SECONDS
-) -> Iterator[LogScan]:
+def scanned(kafka: KafkaSection, limit_seconds: float = SCAN_SECONDS) -> Iterator[LogScan]:
     """Scan the offsets topic; yields what was found so far again and again, last of all how it ended.
 
     Where the brokers do not answer, or refuse, the last one is of the share that was read.
     """
-    settings = confluent_settings(kafka, "scan")
-    with closing(plain_consumer({**QUIET, **settings}, committed=False, gone="earliest")) as consumer:
-        yield from scan_with(consumer, kafka.offsets_topic, stopping or threading.Event(), limit_seconds)
+    settings = {**QUIET, **confluent_settings(kafka, "scan")}
+    with (
+        closing(BatchBounds(python_settings(kafka, "scan-batches"), kafka.offsets_topic)) as batches,
+        closing(
+            RangeReader(
+                settings,
+                kafka.offsets_topic,
+                committed=False,
+                timeout_seconds=min(_PATIENCE_SECONDS, limit_seconds),
+                batch_end=batches.after,
+            )
+        ) as reader,
+    ):
+        bounds = LogBounds(settings, kafka.offsets_topic, kafka.request_timeout_ms / 1_000)
+        yield from scan_with(reader, bounds, limit_seconds)
 
 
-def scan_with(consumer: Any, topic: str, stopping: threading.Event, limit_seconds: float) -> Iterator[LogScan]:  # noqa: ANN401 - a Consumer
-    """The same with a consumer that is there."""
-    begun, found, read = time.monotonic(), Found(), _Read()
+def scan_with(reader: RangeReader, bounds: LogBounds, limit_seconds: float) -> Iterator[LogScan]:
+    """The same with a reader and ends that are there."""
+    begun, found, read = time.monotonic(), Found(), _Read({}, away=1)
+    left_out, stepped_over = set[int](), dict[int, list[SteppedOver]]()
 
     def so_far(*, under_way: bool) -> LogScan:
-        return found.scan(read.share, time.monotonic() - begun, under_way=under_way)
+        batches = sum(map(len, stepped_over.values()))
+        return found.scan(read.share, time.monotonic() - begun, batches, under_way=under_way)
 
     try:
-        read.begin(_bounds(consumer, topic))
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in read.missing])
-        while read.missing and not stopping.is_set() and time.monotonic() - begun < limit_seconds:
-            for message in consumer.consume(_AT_ONCE, _POLL_SECONDS):
-                partition, offset = message.partition(), message.offset()
-                if message.error() is None:
-                    if offset < read.end(partition):
-                        found.take(message.key(), message.value())
-                    read.reach(partition, offset + 1)
-                elif message.error().code() == PARTITION_EOF:
-                    read.reach(partition, offset)
-            yield so_far(under_way=bool(read.missing))
-    except KafkaException as error:
+        ends, first = bounds.ends(), bounds.first()
+        away = ends.away.keys() | (ends.high.keys() - first.keys())
+        read = _Read({of: (first[of], end) for of, end in ends.high.items() if of in first}, len(away))
+        with closing(reader.read(read.ranges, left_out, stepped_over)) as reading:
+            for columns in reading:
+                found.take(columns.keys, columns.values)
+                read.reach(columns.partitions, columns.offsets)
+                if time.monotonic() - begun >= limit_seconds:
+                    break
+                yield so_far(under_way=True)
+            else:
+                read.finish(left_out)
+    except (KafkaException, LogLostError) as error:
         _log.warning("log_not_scanned", reason=str(error))
     yield so_far(under_way=False)
 
@@ -159,50 +182,25 @@ class LogScanner:
 
 
 class _Read:
-    """How far the partitions are read."""
+    """How far the partitions are read, of which so many could not be asked for their ends."""
 
-    def __init__(self) -> None:
-        self._ends: Mapping[int, int] = {}
-        self._left = 0
-        self._total = 0
-        self.missing: dict[int, int] = {}
-        """Partition → next offset, of those that are not read to their end."""
-        self._begun = False
+    def __init__(self, ranges: Ranges, away: int) -> None:
+        self.ranges = {of: (start, end) for of, (start, end) in ranges.items() if start < end}
+        self._total = sum(end - start for start, end in self.ranges.values())
+        self._at = {of: start for of, (start, _) in self.ranges.items()}
+        self._away = away
 
-    def begin(self, bounds: Mapping[int, tuple[int, int]]) -> None:
-        self._ends = {partition: end for partition, (_, end) in bounds.items()}
-        self.missing = {partition: start for partition, (start, end) in bounds.items() if start < end}
-        self._total = self._left = sum(self._ends[partition] - start for partition, start in self.missing.items())
-        self._begun = True
+    def reach(self, partitions: Iterable[int], offsets: Iterable[int]) -> None:
+        """Every record up to these, in the order of their partitions, was seen, or is no longer there."""
+        self._at.update(zip(partitions, (offset + 1 for offset in offsets), strict=True))
 
-    def end(self, partition: int) -> int:
-        return self._ends.get(partition, 0)
-
-    def reach(self, partition: int, offset: int) -> None:
-        """Every record before this offset was seen, or is no longer there."""
-        was = self.missing.get(partition)
-        if was is None:
-            return
-        end = self._ends[partition]
-        self._left -= max(0, min(offset, end) - was)
-        if offset >= end:
-            del self.missing[partition]
-        else:
-            self.missing[partition] = max(was, offset)
+    def finish(self, left_out: Collection[int]) -> None:
+        """All are read to their ends but these."""
+        self._at.update({of: end for of, (_, end) in self.ranges.items() if of not in left_out})
 
     @property
     def share(self) -> float:
-        if not self._begun:
-            return 0.0
-        return 1.0 if not self.missing else min(0.999, 1.0 - self._left / self._total)
-
-
-def _bounds(consumer: Any, topic: str) -> dict[int, tuple[int, int]]:  # noqa: ANN401 - a Consumer
-    """Partition → (first offset, high watermark). Raises KafkaException."""
-    described = consumer.list_topics(topic, timeout=_ASK_SECONDS).topics[topic]
-    if described.error is not None:
-        raise KafkaException(described.error)
-    return {
-        partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_SECONDS)
-        for partition in sorted(described.partitions)
-    }
+        left = sum(end - self._at[of] for of, (_, end) in self.ranges.items())
+        if not left and not self._away:
+            return 1.0
+        return min(0.999, 1.0 - left / self._total) if self._total else 0.0

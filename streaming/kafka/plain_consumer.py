@@ -1,7 +1,8 @@
 """What every reader of a topic is made of: a consumer of librdkafka to which partitions are assigned.
 
 It joins no group and commits nothing. Only librdkafka reads records here: it knows every codec that brokers write in,
-and passes over what the cleaner leaves of transactions (batches that have a header and no record).
+and passes over what the cleaner leaves of transactions (batches that have a header and no record). Where a header says
+all that is asked, none reads (`batch_bounds.py`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,20 +24,6 @@ GROUP_ERRORS: Final = frozenset(
     {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
 )
 """What the group of the consumer's name meets, which is none."""
-
-REFUSED: Final = KafkaError.TOPIC_AUTHORIZATION_FAILED
-"""A topic may not be read."""
-
-NOT_THERE: Final = frozenset(
-    {
-        KafkaError.OFFSET_OUT_OF_RANGE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
-        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
-    }
-)
-"""A topic, a partition or an offset of it is not there, as where the log begins beyond it by now."""
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -93,20 +80,13 @@ class PartitionReader:
 
     Args:
         settings: of librdkafka.
-        committed, gone: as of `plain_consumer`.
 
     Attributes:
         positions: place → the offset before which all was read, of what `begin` was given.
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, Any],
-        *,
-        committed: bool = False,
-        gone: Literal["error", "earliest"] = "earliest",
-    ) -> None:
-        self._consumer = plain_consumer({**QUIET, **settings}, committed=committed, gone=gone)
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._consumer = plain_consumer({**QUIET, **settings}, committed=False, gone="earliest")
         self.positions: dict[Place, int] = {}
 
     def bounds(self, topic: str) -> dict[Place, tuple[int, int]]:

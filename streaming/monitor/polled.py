@@ -44,10 +44,11 @@ class PolledMonitor:
         self.board = parts.board_of(config)
         settings = client_settings.python_settings(config.kafka, "groups")
         self._poller = GroupPoller(
-            lambda: KafkaGroupsClient(settings),
+            lambda: KafkaGroupsClient(settings, config.kafka.offsets_topic),
             self._take,
             interval_ms=config.source.poll_interval_ms,
             clock_ms=now_ms,
+            set_unread=self.board.health.set_unread,
         )
         self.board.health.show_polls(self._poller.status)
         self.board.health.show_source_age(self._poller.age_seconds)

@@ -15,6 +15,7 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
 from coordinator_model.state.membership import CLASSIC, CONSUMER, SHARE, STREAMS
+from coordinator_model.state.shards import offsets_partition
 from streaming.base.errors import first_line
 from streaming.kafka.lazy_admin import LazyAdmin
 from streaming.polling import answers
@@ -58,6 +59,8 @@ class Round:
         left_out: those that are not: group → why.
         lists_all: whether groups that may not be described would be listed; None where brokers do not say.
         failure: the first broker or coordinator that did not answer and why; None where all did.
+        partitions: how many the coordinator's log has; None where that may not be asked.
+        without_leader: those of them that have no leader: no broker lists their groups, nor can they be asked for.
     """
 
     listed: frozenset[str] = frozenset()
@@ -66,6 +69,8 @@ class Round:
     left_out: Mapping[str, str] = field(default_factory=dict)
     lists_all: bool | None = None
     failure: str | None = None
+    partitions: int | None = None
+    without_leader: frozenset[int] = frozenset()
 
 
 class GroupsClient(Protocol):
@@ -90,11 +95,16 @@ class _Found:
 
 
 class KafkaGroupsClient:
-    """kafka-python behind the protocol; it connects with the first question."""
+    """kafka-python behind the protocol; it connects with the first question.
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """With settings of `KafkaAdminClient`."""
+    Args:
+        settings: of `KafkaAdminClient`.
+        offsets_topic: the coordinator's log, whose leaders are looked at; empty where they are not.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], offsets_topic: str = "") -> None:
         self._admin = LazyAdmin(settings)
+        self._offsets_topic = offsets_topic
 
     def ask(self, shown: Mapping[str, str], wanted: Callable[[str], bool] = lambda _: True) -> Round:
         """See `GroupsClient`; of the groups that are listed the `wanted` alone."""
@@ -105,6 +115,7 @@ class KafkaGroupsClient:
         cluster = self._admin.ask(lambda client: client.describe_cluster())
         operations = cluster.get("authorized_operations")
         found, failure, errors = _Found(), None, []
+        leaders = self._leaders()
         for broker in cluster["brokers"]:
             try:
                 with self._admin.asking():
@@ -114,10 +125,16 @@ class KafkaGroupsClient:
                 failure = failure or f"broker {broker['broker_id']}: {first_line(error)}"
         if len(errors) == len(cluster["brokers"]) and errors:
             raise errors[0]
+        # Which one was without a leader while the groups were listed is not known, so: before or afterwards.
+        without = frozenset(of for led in (leaders, self._leaders()) for of, leader in led.items() if leader < 0)
         missing = Missing(self._admin, self._groups)
         if failure is None:
             # Else they may be the silent broker's, and each question to it would wait in vain.
-            unlisted = {name: shown[name] for name in sorted(shown.keys() - found.listed)}
+            unlisted = {
+                name: shown[name]
+                for name in sorted(shown.keys() - found.listed)
+                if not without or offsets_partition(name, len(leaders)) not in without
+            }
             missing.ask(unlisted, cluster["brokers"][0]["broker_id"])
         found.left_out.update((name, REFUSALS[code]) for name, code in missing.refused.items())
         return Round(
@@ -127,7 +144,19 @@ class KafkaGroupsClient:
             left_out={name: why for name, why in found.left_out.items() if name not in found.answered},
             lists_all=None if operations is None else "DESCRIBE" in operations,
             failure=failure or missing.failure(),
+            partitions=len(leaders) or None,
+            without_leader=without,
         )
+
+    def _leaders(self) -> dict[int, int]:
+        """Partition of the coordinator's log → its leader, below 0 for none; nothing where it may not be described."""
+        if not self._offsets_topic:
+            return {}
+        try:
+            (described,) = self._admin.ask(lambda client: client.describe_topics([self._offsets_topic]))
+        except (KafkaError, ValueError):
+            return {}
+        return {of["partition_index"]: of["leader_id"] for of in described["partitions"]}
 
     def close(self) -> None:
         """See `GroupsClient`."""

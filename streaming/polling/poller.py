@@ -8,6 +8,7 @@
     that is not listed, and its coordinator has    gone
     no longer
     that is not listed, and no coordinator answers shown as it was; the round is not whole
+    whose partition of the log has no leader       shown as it was, under doubt; of a name that is not known, too
 
 When brokers do not answer, the last state stays and its age is shown. What only time shows, as how long partitions are
 unassigned, counts from when a poll saw it first: before is not known.
@@ -77,6 +78,8 @@ class GroupPoller:
         take: gets the rows of a round, as `Board.apply` does, and the time.
         interval_ms: between the beginnings of two rounds.
         clock_ms: the wall clock.
+        set_unread: gets the log's partitions without leader, each since when (ms), and how many it has, as
+            `Health.set_unread` does; not called where they may not be asked for.
     """
 
     def __init__(
@@ -86,12 +89,15 @@ class GroupPoller:
         *,
         interval_ms: int,
         clock_ms: Callable[[], int],
+        set_unread: Callable[[Mapping[int, int], int], object] = lambda _unread, _partitions: None,
     ) -> None:
         self._connection = Connection(connect)
         self._take = take
         self._interval_ms = interval_ms
         self._clock_ms = clock_ms
         self._seen: dict[str, _Seen] = {}
+        self._set_unread = set_unread
+        self._unread: dict[int, int] = {}
         self._status = PollStatus(interval_ms=interval_ms)
         self._refused: frozenset[str] = frozenset()
         self._outage = Outage(_log, "groups", clock_ms)
@@ -112,6 +118,7 @@ class GroupPoller:
         begun_ms = self._clock_ms()
         try:
             found = self._connection.client.ask(self._types())
+            self._doubt(found, begun_ms)
             # A round in vain must not pass for the former one: it is taken in before it is counted.
             left_out = self._take_in(found, begun_ms)
         except Exception as error:  # noqa: BLE001 - whatever a client throws must not end the polling
@@ -143,6 +150,12 @@ class GroupPoller:
             # The last answer is the last thing that is known.
             since_ms = status.polled_ms
         self._status = replace(status, stale_since_ms=now_ms if since_ms is None else since_ms, failure=reason)
+
+    def _doubt(self, found: Round, now_ms: int) -> None:
+        """Say which partitions have no leader before the round is believed that could not ask for their groups."""
+        if found.partitions is not None:
+            self._unread = {of: self._unread.get(of, now_ms) for of in found.without_leader}
+            self._set_unread(self._unread, found.partitions)
 
     def _take_in(self, found: Round, now_ms: int) -> dict[str, str]:
         """Hand on what changed; returns what is left out, and why."""

@@ -8,7 +8,6 @@ from streaming.board.board import Board
 from streaming.config.sections import Config
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.first_records import RecordLooks
-from streaming.end_offsets.open_transactions import RecordTimes
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.kafka import client_settings
 from streaming.watchers.broker_watch import BrokerWatch, KafkaBrokersClient
@@ -55,13 +54,9 @@ def watchers(
     def settings(purpose: str) -> dict[str, Any]:
         return client_settings.python_settings(kafka, purpose)
 
-    def offsets_client() -> KafkaOffsetsClient:
-        reading = RecordTimes(client_settings.confluent_settings(kafka, "end-offsets"))
-        return KafkaOffsetsClient(settings("end-offsets"), reading)
-
     sampler = EndOffsetSampler(
         ends,
-        offsets_client,
+        lambda: KafkaOffsetsClient(settings("end-offsets")),
         board.wanted,
         offsets_topic="" if polled else kafka.offsets_topic,
         interval_ms=config.end_offsets.interval_ms,
@@ -83,7 +78,7 @@ def watchers(
     times = LagTimes(ends, lambda: KafkaTimesClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
     no_records = NoRecords(
         ends,
-        lambda: RecordLooks(client_settings.confluent_settings(kafka, "first-records")),
+        lambda: RecordLooks(settings("first-records")),
         board.lag_history.may_hold_no_record,
         clock_ms,
     )

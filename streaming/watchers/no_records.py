@@ -2,9 +2,9 @@
 
 Such a rest may hold no record: the marker that ends a transaction, or what was aborted. Clients whose commits stop one
 short of a marker (sarama, kafkajs and franz-go with auto-commit) would lag for ever, and once the log is cleaned they
-would have lost what never was. So the rest is read once, as a consumer of committed records reads it, when it is short
-and its log has been idle for a while; what comes of it is kept as long as nothing is appended. Where READ on the topic
-is missing nothing is known, and a record is said to wait.
+would have lost what never was. So the rest is looked at once, as a consumer of committed records is sent it, when it is
+short and its log has been idle for a while; what comes of it is kept as long as nothing is appended. Where READ on the
+topic is missing nothing is known, and a record is said to wait.
 """
 
 import time
@@ -35,7 +35,7 @@ _log = get_logger("no_records")
 class RecordsClient(Protocol):
     """What is asked of a cluster. Every method may raise KafkaError, OSError or RuntimeError."""
 
-    def first_at(self, places: Mapping[TopicPartition, int]) -> FirstRecords:
+    def first_at(self, places: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]) -> FirstRecords:
         """The first committed records at these offsets or after them, of partitions that answer in time."""
         ...
 
@@ -83,14 +83,14 @@ class NoRecords:
 
     def look(self) -> None:
         """One look. Never raises for the brokers' sake."""
-        places = self._choose()
+        places, leaders = self._choose()
         if not places:
             self._connection.drop()  # idle logs are rare news: no connection is kept for them
             return
         now = self._clock()
         self._asked |= {(*place, offset): now for place, offset in places.items()}
         try:
-            found = self._connection.client.first_at(places)
+            found = self._connection.client.first_at(places, leaders)
         except (KafkaError, OSError, RuntimeError) as error:
             self._connection.drop()
             self._outage.failed(error)
@@ -102,8 +102,8 @@ class NoRecords:
             _log.debug("records_not_looked_at", topic=min(found.refused), needs="READ, to tell markers from records")
         self._ends.record_gaps(found.gaps)
 
-    def _choose(self) -> dict[TopicPartition, int]:
-        """What to look at now, one offset a partition."""
+    def _choose(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """What to look at now, one offset a partition; and who leads these."""
         now, topics = self._clock(), self._ends.topics
         self._asked = {of: at for of, at in self._asked.items() if now - at < AGAIN_SECONDS}
         self._refused = {topic: at for topic, at in self._refused.items() if now - at < REFUSED_SECONDS}
@@ -114,4 +114,4 @@ class NoRecords:
                 places.setdefault((topic, partition), offset)
             if len(places) == AT_ONCE:
                 break
-        return places
+        return places, {(topic, partition): topics[topic].leaders[partition] for topic, partition in places}

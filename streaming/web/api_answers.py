@@ -155,7 +155,12 @@ class Api:
             "ready": standing.ready,
             "missing": standing.missing,
             "doubt": standing.doubt,
-            **({} if polls is not None else {"without_leader": [*standing.unread.without_leader]}),
+            # Who polls may not be allowed to ask.
+            **(
+                {}
+                if polls is not None and self.board.health.offsets_partitions is None
+                else {"without_leader": [*standing.unread.without_leader]}
+            ),
             **({"unreadable": [*standing.unread.unreadable]} if standing.unread.unreadable else {}),
             **({"sinks": sinks} if sinks else {}),
             **({} if polls is None else {"source": polls.as_json()}),

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 from unittest import mock
@@ -83,7 +84,7 @@ def tried(attack: Attack, scene: Scene) -> Result:
         is_shown = scene.commit_one()
         try:
             attack.does(scene)
-        except (AssertionError, OSError) as error:
+        except (AssertionError, OSError, HTTPException) as error:
             broken.append(str(error).partition("\n")[0])
     shown = _within(SHOWN_SECONDS, is_shown)
     after = _at_rest(scene, before)

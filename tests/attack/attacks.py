@@ -4,11 +4,15 @@ An attack asserts what must hold while it is on. What must hold of every attack 
 (`__main__.py`): probes go on answering, a commit of meanwhile is shown, and memory and descriptors come back.
 """
 
+import json
 import os
 import random
 import resource
+import signal
+import socket
 import ssl
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -16,8 +20,11 @@ from typing import Final
 
 from confluent_kafka import Producer
 
+from lab import builders
 from lab.monitor_process import parse_metrics, until
-from tests.attack.scene import GUARDED, OPEN, Scene
+from tests import hostile_batches
+from tests.attack.scene import GUARDED, IMPATIENT, OPEN, PROBES, Scene
+from tests.faults.processes_of import workers
 
 LONGEST_NAME: Final = 32_767
 """Bytes of a group's name that a request can hold."""
@@ -34,6 +41,11 @@ SOON_SECONDS: Final = 120.0
 GUESSES: Final = 500
 RECORDS: Final = 20_000
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+BOMBED, UNREADABLE = 0, 1
+"""Partitions of which a value is too large, and a batch cannot be read; no group of ours is in them."""
+HELD_AT_ONCE: Final = 400
+PROBED: Final = "127.0.0.97"
+"""Who probes on the port that is for it."""
 FETCHED: Final = (("image", "no-cors"), ("script", "no-cors"), ("empty", "cors"), ("iframe", "navigate"))
 """What another site's page may ask for, as browsers say: destination and mode."""
 FOREIGN: Final = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "x@evil.example")
@@ -88,6 +100,30 @@ def silent_connections(scene: Scene) -> None:
             time.sleep(HOLD_SECONDS / 12)
 
 
+def probe_port(scene: Scene) -> None:
+    """20 addresses say nothing on the port of probes and on the other, or half a request, or ask and do not listen."""
+    with ExitStack() as stack:
+        held = deque[socket.socket](maxlen=HELD_AT_ONCE)
+        end = time.monotonic() + HOLD_SECONDS
+        while time.monotonic() < end:
+            for number, address in enumerate(ADDRESSES):
+                for port in (scene.probe_port, scene.port):
+                    for said in (b"", b"GET /healthz HTTP/1.1\r\nHo", _request(PROBES[number % 2])):
+                        if len(held) == HELD_AT_ONCE:
+                            held.popleft().close()
+                        with suppress(OSError):
+                            held.append(stack.enter_context(scene.connect(address, port=port)))
+                            held[-1].sendall(said)
+            for path in PROBES:
+                status, said_of_it = scene.probe(path, PROBED)
+                assert status in ((200, 503) if path == "/ready" else (200,)), f"{path} was answered with {status}"
+                told = json.dumps(said_of_it)
+                assert "of-ours" not in told, f"{path} names a group"
+                assert scene.servers not in told, f"{path} names a broker"
+        refused = scene.probe("/metrics", PROBED)[0]
+        assert refused == 404, f"/metrics was answered with {refused} on the port of probes"
+
+
 def silent_handshakes(scene: Scene) -> None:
     """6,000 connections to the TLS port from one address that never begin a handshake."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -111,9 +147,9 @@ def patterns(scene: Scene) -> None:
         with scene.connect(ADDRESSES[number % len(ADDRESSES)]) as connection:
             connection.sendall(_request(f"/api/v1/groups?match={pattern}"))
     begun = time.monotonic()
-    assert scene.status("/ready")
+    assert scene.status("/ready"), "/ready is not answered"
     waited = time.monotonic() - begun
-    assert waited < 5.0, f"/ready waited {waited:.1f} s"
+    assert waited < scene.answer_seconds / 2, f"/ready waited {waited:.1f} s"
     refused = scene.status(f"/api/v1/groups?match={BRACKETS}")
     assert refused == 400, f"a pattern of 20,000 brackets was answered with {refused}"
 
@@ -196,13 +232,45 @@ def undecodable_records(scene: Scene) -> None:
         writer.poll(0)
     assert writer.flush(60) == 0
 
-    def counted() -> bool:
-        page = scene.get("/metrics", timeout=60)[1].decode()
-        return sum(parse_metrics(page).get("group_monitor_undecodable_records_total", {}).values()) >= RECORDS * 0.9
-
-    until(counted, 2 * SOON_SECONDS, "records that do not decode are not counted")
+    until(
+        lambda: _sum_of(scene, "group_monitor_undecodable_records_total") >= RECORDS * 0.9,
+        2 * SOON_SECONDS,
+        "records that do not decode are not counted",
+    )
     written = _log_size(scene) - before
     assert written < 10 * 2**20, f"the log grew by {written} bytes"
+
+
+def unreadable_batches(scene: Scene) -> None:
+    """A batch of 400 KB with a value of 400 MB in the coordinator's log, and one of 12 KB beyond librdkafka's limit."""
+    key, _ = builders.group_metadata("bombed", generation=1, members=[])
+    counted = ("group_monitor_undecodable_records_total", "group_monitor_unreadable_batches_total")
+    before = [_sum_of(scene, of) for of in counted]
+    hostile_batches.write(scene.servers, OFFSETS_TOPIC, BOMBED, hostile_batches.gzip_bomb(key, 400_000_000))
+    hostile_batches.write(scene.servers, OFFSETS_TOPIC, UNREADABLE, hostile_batches.zstd_bomb(key, 400_000_000))
+    for of, known in zip(counted, before, strict=True):
+        until(lambda: _sum_of(scene, of) > known, SOON_SECONDS, f"{of} stands still")  # noqa: B023 - ends in this round
+    lines = [line for line in scene.logged().splitlines() if "event=unreadable_batch" in line]
+    assert any(f"partition={UNREADABLE}" in line for line in lines), "no line says which partition it is"
+
+
+def hung_workers(scene: Scene) -> None:
+    """Spark's workers are stopped (SIGSTOP) while records come; the stream is to be started again."""
+    hung, said = workers(scene.monitor), scene.logged().count("event=stream_restarted")
+    for pid in hung:
+        os.kill(pid, signal.SIGSTOP)
+
+    def is_started_again() -> bool:
+        scene.commit({"of-others": 1})
+        return scene.logged().count("event=stream_restarted") > said
+
+    try:
+        until(is_started_again, 2 * SOON_SECONDS, "the stream is not started again")
+    finally:
+        scene.delete(["of-others"])
+        for pid in hung:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def guessing(scene: Scene) -> None:
@@ -287,6 +355,11 @@ ATTACKS: Final = (
         test=f"{_HARDENING}::test_silent_connections_of_two_addresses_keep_no_one_out",
     ),
     Attack(
+        does=probe_port,
+        before="there was one port for all",
+        test="tests/streaming/web/test_exhaustion.py::test_probes_are_answered_while_the_other_listener_is_full",
+    ),
+    Attack(
         does=patterns,
         before="`/ready` stalled for 37 s, 0.8 MB kept of each pattern",
         test=f"{_HARDENING}::test_a_pattern_takes_no_time",
@@ -333,6 +406,17 @@ ATTACKS: Final = (
         test="tests/streaming/web/test_hostile_names.py::test_metrics_are_valid_and_name_every_group",
     ),
     Attack(
+        does=unreadable_batches,
+        before="Spark's JVM ended, again at each start; the stream of all groups stopped",
+        test="tests/streaming/kafka/test_range_reader.py::test_a_batch_beyond_the_limit_of_zstd_is_stepped_over",
+    ),
+    Attack(
+        does=hung_workers,
+        kind=IMPATIENT,
+        before="no micro-batch for 35 minutes, and `/healthz` said 200",
+        test="tests/streaming/board/test_stall.py::test_when_a_stream_is_started_again",
+    ),
+    Attack(
         does=silent_handshakes,
         kind=GUARDED,
         before="6,032 descriptors and 2.0 GB, half an hour later still",
@@ -363,6 +447,10 @@ def _counted(scene: Scene) -> int:
     page = scene.get("/metrics", timeout=60)[1].decode()
     lines = "".join(f"{line}\n" for line in page.splitlines() if line.startswith("kafka_cluster_groups"))
     return int(sum(parse_metrics(lines).get("kafka_cluster_groups", {}).values()))
+
+
+def _sum_of(scene: Scene, metric: str) -> float:
+    return sum(parse_metrics(scene.get("/metrics", timeout=60)[1].decode()).get(metric, {}).values())
 
 
 def _request(path: str) -> bytes:

@@ -5,14 +5,15 @@ import json
 import socket
 import ssl
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
 
 from confluent_kafka.admin import AdminClient
@@ -22,6 +23,7 @@ from lab.monitor_process import READY_SECONDS, MonitorProcess, marked_processes,
 from streaming.base import kafka_frames
 from streaming.demo.embedded_broker import HOST
 from tests.certificates import Authority
+from tests.faults import victim
 
 TOPIC: Final = "orders"
 TOKEN: Final = "a-token-of-the-attacked-monitor"  # noqa: S105 - of a monitor on loopback that ends with the test
@@ -30,16 +32,24 @@ OPEN: Final = "open"
 """A monitor without credentials or TLS, on loopback: the default."""
 GUARDED: Final = "guarded"
 """A monitor behind TLS and a token."""
+IMPATIENT: Final = "impatient"
+"""As the open one, but a stream that stands still is started again after some seconds, not after five minutes."""
+PATIENCE_SECONDS: Final = 20.0
 
 PROBES: Final = ("/healthz", "/ready")
-ANSWER_SECONDS: Final = 10.0
 PROBE_EVERY_SECONDS: Final = 0.25
+START_SECONDS: Final = 4 * READY_SECONDS
+"""A machine that does much else takes minutes."""
 SHOWN_SECONDS: Final = 60.0
 """How long a commit may take to be shown; machines are busy, and the page is asked once a second."""
 
 _OFFSET_COMMIT: Final = 8
 _DELETE_GROUPS: Final = 42
 _MIB: Final = 2**20
+
+
+class _Impatient(MonitorProcess):
+    program = (sys.executable, "-P", "-m", "tests.faults.victim")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,23 +94,32 @@ class Scene:
     """One monitor with its broker; use as a context manager.
 
     Args:
-        kind: OPEN or GUARDED.
+        kind: OPEN, GUARDED or IMPATIENT.
         servers: the broker.
         directory: for what the monitor leaves.
+
+    Attributes:
+        answer_seconds: how long an answer is waited for.
     """
+
+    answer_seconds: float = 10.0
 
     def __init__(self, kind: str, servers: str, directory: Path) -> None:
         self.servers = servers
         self._serve_over(tls=kind == GUARDED)
-        environment = {}
+        self.probe_port = _free_port()
+        environment = {"GROUP_MONITOR__HTTP__PROBE_PORT": str(self.probe_port)}
+        if kind == IMPATIENT:
+            environment[victim.PATIENCE] = str(PATIENCE_SECONDS)
         if self._tls:
             certificate, key = Authority(directory / "certificates").issue("server", "localhost", HOST)
-            environment = {
+            environment |= {
                 "GROUP_MONITOR__HTTP__TOKEN": TOKEN,
                 "GROUP_MONITOR__HTTP__TLS_CERTIFICATE_FILE": str(certificate),
                 "GROUP_MONITOR__HTTP__TLS_KEY_FILE": str(key),
             }
-        self.monitor = MonitorProcess(directory, servers, state=directory / "state", environment=environment)
+        run = _Impatient if kind == IMPATIENT else MonitorProcess
+        self.monitor = run(directory, servers, state=directory / "state", environment=environment)
         self.port = 0
         self._committed = 0
 
@@ -111,10 +130,16 @@ class Scene:
     def __enter__(self) -> Self:
         """Wait until the monitor is ready, and has done what it does after a start."""
         self.monitor.__enter__()
+        until(
+            lambda: self._has_said_where() or self.monitor.exit_status is not None, START_SECONDS, "it does not start"
+        )
         url = urlsplit(self.monitor.url)
         self.port = url.port or 0
-        until(lambda: self.status("/ready") == 200, 2 * READY_SECONDS, "the monitor is not ready")
+        until(lambda: self.status("/ready") == 200, START_SECONDS, "the monitor is not ready")
         return self
+
+    def _has_said_where(self) -> bool:
+        return bool(self.monitor.output_lines())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -134,10 +159,11 @@ class Scene:
     # --- the page, asked lawfully ------------------------------------------------------------------------------------
 
     def get(
-        self, path: str, headers: Mapping[str, str] | None = None, source: str = HOST, timeout: float = ANSWER_SECONDS
+        self, path: str, headers: Mapping[str, str] | None = None, source: str = HOST, timeout: float | None = None
     ) -> tuple[int, bytes]:
         """Status and body of an answer, asked from an address of this machine. Raises OSError, HTTPException."""
         given = {"Authorization": f"Bearer {TOKEN}"} if self._tls else {}
+        timeout = timeout or self.answer_seconds
         asking: http.client.HTTPConnection
         if self._context is None:
             asking = http.client.HTTPConnection(HOST, self.port, timeout=timeout, source_address=(source, 0))
@@ -158,16 +184,27 @@ class Scene:
             return self.get(path, headers, source)[0]
         return 0
 
+    def probe(self, path: str, source: str = HOST) -> tuple[int, Any]:
+        """Status and body of an answer of the port of probes, which has no TLS; 0 and nothing for none."""
+        asking = http.client.HTTPConnection(
+            HOST, self.probe_port, timeout=self.answer_seconds, source_address=(source, 0)
+        )
+        with closing(asking), suppress(OSError, ValueError, http.client.HTTPException):
+            asking.request("GET", path)
+            answer = asking.getresponse()
+            return answer.status, json.loads(answer.read())
+        return 0, None
+
     # --- the page, asked otherwise -----------------------------------------------------------------------------------
 
-    def connect(self, source: str = HOST, receive_buffer: int | None = None) -> socket.socket:
-        """A connection on which nothing was said yet, not even TLS."""
+    def connect(self, source: str = HOST, receive_buffer: int | None = None, port: int | None = None) -> socket.socket:
+        """A connection on which nothing was said yet, not even TLS; to the page, or this port."""
         connection = socket.socket()
-        connection.settimeout(ANSWER_SECONDS)
+        connection.settimeout(self.answer_seconds)
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         connection.bind((source, 0))
-        connection.connect((HOST, self.port))
+        connection.connect((HOST, port or self.port))
         return connection
 
     def say(self, said: bytes, source: str = HOST) -> int:
@@ -268,13 +305,18 @@ class Scene:
             yield probes
         finally:
             end.set()
-            thread.join(2 * ANSWER_SECONDS)
+            thread.join(2 * self.answer_seconds)
 
 
 def make_topic(servers: str) -> None:
     """The topic whose offsets are committed."""
     admin = AdminClient({"bootstrap.servers": servers})  # kept: its end ends what it was asked
     admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as found:
+        return int(found.getsockname()[1])
 
 
 def _pss_mib(pid: int) -> float:

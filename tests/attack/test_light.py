@@ -21,6 +21,7 @@ from tests.certificates import Authority
 
 LIGHT: Final = (
     attacks.silent_connections,
+    attacks.probe_port,
     attacks.patterns,
     attacks.another_site_s_page,
     attacks.another_name,
@@ -33,11 +34,15 @@ LIGHT: Final = (
 
 
 class LightScene(Scene):
-    """A page in this process, of a board of some groups."""
+    """A page in this process, of a board of some groups; on a machine that does much else an answer takes long."""
+
+    answer_seconds = 120.0
 
     def __init__(self, server: Server, *, tls: bool, log: pytest.LogCaptureFixture) -> None:
         self._serve_over(tls=tls)
         self.port = urlsplit(server.url).port or 0
+        self.probe_port = server.probe_port or 0
+        self.servers = "broker.example:9092"
         self._log = log
 
     @property
@@ -56,10 +61,12 @@ def scene(
     attack: Attack = request.param
     for name, value in (("HOLD_SECONDS", 1.2), ("HANDSHAKES", 450), ("GUESSES", 200), ("OF_EACH", 30)):
         monkeypatch.setattr(attacks, name, value)
-    options = HttpSection(port=0)
+    options = HttpSection(port=0, probe_port=0)
     if attack.kind == GUARDED:
         certificate, key = Authority(tmp_path).issue("server", "localhost", "127.0.0.1")
-        options = HttpSection(port=0, token=SecretStr(TOKEN), tls_certificate_file=certificate, tls_key_file=key)
+        options = HttpSection(
+            port=0, probe_port=0, token=SecretStr(TOKEN), tls_certificate_file=certificate, tls_key_file=key
+        )
     board = Board(EndOffsets())
     server = Server.of(options, board, Exporter(board, "attacked"))
     server.start()

@@ -1,7 +1,6 @@
 """Every reader reads every codec that brokers write the log in, and what the cleaner leaves of transactions."""
 
 import struct
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,11 +21,12 @@ from lab.monitor_process import until
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import create_topics
-from streaming.end_offsets.open_transactions import RecordTimes
+from streaming.end_offsets.open_transactions import written_ms
 from streaming.history.log_archive import RecordKeeper
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore
-from streaming.kafka.client_settings import confluent_settings
+from streaming.kafka.client_settings import confluent_settings, python_settings
+from streaming.kafka.lazy_admin import LazyAdmin
 from streaming.kafka.log_scan import scanned
 from streaming.kafka.topic_reader import TopicReader
 from streaming.recording.file_format import RecordedRecord
@@ -194,17 +194,17 @@ def test_what_is_left_of_a_transaction_holds_up_no_reader(log: Log) -> None:
     """Each comes to the end of the log, with the commits that are behind it."""
     empty = log.empty_control_batches()[0]
     last = log.recorded()[-1]
-    times = RecordTimes(log.client)
+    admin, place = LazyAdmin(python_settings(log.kafka, "test")), (OFFSETS_TOPIC, 0)
     with closing(TopicReader(log.client, {OFFSETS_TOPIC: None})) as reader:
         found = []
         while not reader.at_first_end:
             found += reader.poll()
-    *_, scan = scanned(log.kafka, threading.Event(), _SECONDS)
-    with closing(times):
-        at_it = times.written_ms({(OFFSETS_TOPIC, 0): empty.offset})
+    *_, scan = scanned(log.kafka, _SECONDS)
+    with closing(admin):
+        at_it = written_ms(admin, {place: empty.offset}, {place: 1})
 
     assert empty.offset < last.offset
     assert last.key == found[-1][1]
     assert 99 not in {of["offset"] for of in offsets(log.recorded(), TRANSACTIONAL)}
     assert (True, {}) == (scan.complete, scan.records)
-    assert list(at_it) == [(OFFSETS_TOPIC, 0)]
+    assert [place] == [*at_it]

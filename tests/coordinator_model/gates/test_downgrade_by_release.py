@@ -66,10 +66,17 @@ def test_the_same_is_no_reason_for_those_that_pass_over_it(target: str, counts: 
 
 
 @pytest.mark.parametrize(
-    "scan", [None, LogScan(share=0.0), LogScan(share=0.97, seconds=120.0), LogScan(share=1.0, under_way=True)]
+    "scan",
+    [
+        None,
+        LogScan(share=0.0),
+        LogScan(share=0.97, seconds=120.0),
+        LogScan(share=1.0, under_way=True),
+        LogScan(unreadable=1, seconds=1.0),
+    ],
 )
 def test_without_a_whole_scan_there_is_no_telling(scan: LogScan | None) -> None:
-    """None, one that did not get through, one under way: nothing found so far means nothing."""
+    """None, one that did not get through, one under way, a batch not read: nothing found so far means nothing."""
     answer = asked("3.3", scan=scan)
 
     assert "cannot_tell" == answer["verdict"]

@@ -7,6 +7,8 @@ import pytest
 
 from coordinator_model.clocked.alarms import still_open
 from coordinator_model.kinds.table import sentence
+from coordinator_model.log_replica import LogReplica
+from coordinator_model.recording_clock import Looks
 from coordinator_model.replica import Replica
 from coordinator_model.rules.static_absences import ABSENT, CLOSED_AFTER_MS, JOINS_MS, NEXT_MS, TOGETHER_MS
 from coordinator_model.state.events import Event, event_view
@@ -202,6 +204,25 @@ def test_where_nothing_more_is_written_the_clock_says_it_once() -> None:
     (event,) = looked(back, 70_000 + NEXT_MS + 1)
     later = another_joins(70_001 + NEXT_MS)
     assert event in history(*joined(), closes(FIRST_MS, "pod-0"), returns(70_000, "pod-0"), later).replayed().events
+
+
+def test_an_end_is_said_once_though_the_group_goes_on() -> None:
+    """By a look first, and then by the group's next record, as in a recording; a look that found nothing takes none."""
+    later_ms = FIRST_MS + 10_000 + NEXT_MS + 1
+    log = [*joined(), closes(FIRST_MS, "pod-0"), returns(FIRST_MS + 10_000, "pod-0")]
+    log += [closes(later_ms, "pod-1"), returns(later_ms + 10_000, "pod-1"), another_joins(later_ms + 10_001 + NEXT_MS)]
+    replica, events = LogReplica(None), list[Event]()
+    looks = Looks(replica, {})
+    for of in history(*log).records:
+        events += looks.before(of.place)
+        events += replica.replay(of.place, of.key, of.value)
+    events += [*replica.settle(), *looks.at_end()]
+
+    shown = [event for event in replica.reported(events) if event.kind == ABSENT]
+    assert [(FIRST_MS, False), (FIRST_MS + 10_000, True), (later_ms, False), (later_ms + 10_000, True)] == [
+        (of.time_ms, "cleared" in of.detail) for of in shown
+    ]
+    assert shown == [of for of in history(*log).replayed().events if of.kind == ABSENT]
 
 
 def test_a_pause_of_seconds_ends_no_restart() -> None:

@@ -3,23 +3,18 @@
 That one takes whatever it is given, as a broker whose disk is damaged has it.
 """
 
-import socket
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from kafka.errors import NodeNotReadyError
-from kafka.protocol.consumer import FetchResponse
 
 from coordinator_model.records.serde import UndecodableRecord, decode_record
 from lab import builders
-from streaming.base import kafka_frames
 from streaming.kafka.batch_bounds import BatchBounds, end_of_batch
 from streaming.kafka.range_reader import Columns, RangeReader, SteppedOver
 from tests import hostile_batches
+from tests.admin_of_mock import FLEXIBLE, AdminOfMock
 from tests.hostile_batches import Pair, batch
 
 TOPIC: Final = "log"
@@ -154,35 +149,6 @@ def test_a_value_above_the_largest_leaves_its_record_without_one(log: Log) -> No
     values = [value for _, value in found]
     assert [bytes(_LARGEST), b"1", b"2", b"3", b"3"] == [value for number, value in enumerate(values) if number != 1]
     assert UndecodableRecord(2, "value: 4,097 bytes, of at most 4,096") == decode_record(key, values[1])
-
-
-@dataclass
-class AdminOfMock:
-    """What stands in the place of kafka-python's connections, which the mock is no broker to: requests by hand."""
-
-    servers: str
-    version: int
-    closed: int = 0
-
-    def asking(self, request: str) -> AbstractContextManager[None]:
-        assert "Fetch" == request
-        return nullcontext()
-
-    def send(self, request: Any, broker: int) -> Any:
-        if broker != 1:
-            raise NodeNotReadyError
-        host, _, port = self.servers.partition(":")
-        request.with_header(correlation_id=1, client_id="tested")
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
-            answer = kafka_frames.ask(connection, request.encode(version=self.version, header=True))
-        # Correlation id, and from the first flexible version on a tagged section.
-        return FetchResponse.decode(answer[5 if self.version >= FLEXIBLE else 4 :], version=self.version)
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-FLEXIBLE: Final = 12
 
 
 @pytest.mark.parametrize("version", [4, 8, 11, FLEXIBLE])

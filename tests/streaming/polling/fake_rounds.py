@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from coordinator_model.state.shards import offsets_partition
 from lab import builders
 from streaming.polling import answers
 from streaming.polling.client import Answered, Round
@@ -12,7 +13,10 @@ from tests.streaming.polling import replies
 
 @dataclass
 class FakeRounds(FakeCluster[Mapping[str, str]]):
-    """Coordinators say of groups that are not listed that they are gone, unless the round has a failure."""
+    """Coordinators say of groups that are not listed that they are gone, unless the round has a failure.
+
+    Of partitions without leader there is none to say so.
+    """
 
     round: Round = field(default_factory=Round)
 
@@ -20,7 +24,10 @@ class FakeRounds(FakeCluster[Mapping[str, str]]):
         self.note(shown)
         if self.round.failure is not None:
             return self.round
-        return replace(self.round, gone=frozenset(shown) - self.round.listed)
+        unlisted = frozenset(shown) - self.round.listed
+        of = self.round.partitions
+        unled = {name for name in unlisted if of and offsets_partition(name, of) in self.round.without_leader}
+        return replace(self.round, gone=unlisted - unled)
 
 
 def listed(**groups: Answered) -> Round:

@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from coordinator_model.migration import phases
+from coordinator_model.state.shards import offsets_partition
 from lab import builders
 from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.places import ROOT
@@ -20,11 +21,14 @@ from streaming.polling.client import REFUSALS, Answered, Round
 from streaming.polling.missing import GROUP_REFUSED
 from streaming.polling.poller import UNSEEN, GroupPoller
 from streaming.sinks import topic_format
+from streaming.web.api_answers import Api
+from streaming.web.query_parameters import NotFoundError
 from tests.streaming.boards import NOW_MS, lags_of, log_ends, sample
 from tests.streaming.polling import replies
 from tests.streaming.polling.fake_rounds import FakeRounds, classic, consumer, listed
 
 REFUSED = REFUSALS[GROUP_REFUSED]
+PARTITIONS = 50
 
 
 class Rig:
@@ -35,7 +39,13 @@ class Rig:
         self.board = Board(log_ends(t=2))
         self.now_ms = NOW_MS
         self.rows: list[Row] = []
-        self.poller = GroupPoller(self.cluster.connect, self._take, interval_ms=5_000, clock_ms=lambda: self.now_ms)
+        self.poller = GroupPoller(
+            self.cluster.connect,
+            self._take,
+            interval_ms=5_000,
+            clock_ms=lambda: self.now_ms,
+            set_unread=self.board.health.set_unread,
+        )
         self.board.health.show_polls(self.poller.status)
         sample(self.board.ends, NOW_MS, "t", 10, 10)
 
@@ -102,6 +112,36 @@ def test_a_group_that_is_not_answered_stays_and_one_that_is_not_listed_goes() ->
     assert ["g", "other"] == sorted(rig.board.shown.groups)
     rig.poll(Round(listed=frozenset({"g"})))
     assert ["g"] == sorted(rig.board.shown.groups)
+
+
+def test_of_a_partition_without_leader_nothing_is_known_at_the_first_round() -> None:
+    """No broker lists its groups: a name that hashes there is unknown, any other is no group; so are gates and page."""
+    there, elsewhere = "g", "h"
+    without = offsets_partition(there, PARTITIONS)
+    assert without != offsets_partition(elsewhere, PARTITIONS)
+    rig = Rig()
+    api = Api(rig.board, "tested", clock_ms=lambda: rig.now_ms)
+    rig.poll(unled := replace(listed(k=classic("a")), partitions=PARTITIONS, without_leader=frozenset({without})))
+
+    assert (False, [without]) == (rig.board.health.ready()[0], api.ready()["without_leader"])
+    assert {without} == {of["partition"] for of in rig.board.health.ready()[1]}
+    for name, expected in ((there, without), (elsewhere, None)):
+        with pytest.raises(NotFoundError) as found:
+            api.group(name)
+        assert expected == (found.value.doubt and found.value.doubt["partition"])
+    rig.poll(replace(listed(k=classic("a"), g=classic("b")), partitions=PARTITIONS))
+    assert (True, []) == rig.board.health.ready()
+    rig.poll(unled)
+    assert (True, [without]) == (rig.board.health.ready()[0], api.ready()["without_leader"])
+    assert [without, None] == [(doubt := api.group(of).get("doubt")) and doubt["partition"] for of in (there, "k")]
+
+
+def test_where_the_log_may_not_be_described_nothing_is_said_of_its_leaders() -> None:
+    """Of no partition it is said that all is well."""
+    rig = Rig()
+    rig.poll(listed(g=classic("a")))
+
+    assert "without_leader" not in Api(rig.board, "tested").ready()
 
 
 def test_a_group_that_may_not_be_described_is_counted_and_named() -> None:

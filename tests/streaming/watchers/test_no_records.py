@@ -32,7 +32,8 @@ class FakeRecords(FakeCluster[dict[TopicPartition, int]]):
     refuses: bool = False
     silent: set[TopicPartition] = field(default_factory=set)
 
-    def first_at(self, places: Mapping[TopicPartition, int]) -> FirstRecords:
+    def first_at(self, places: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]) -> FirstRecords:
+        assert places.keys() == leaders.keys()
         self.note(dict(places))
         if self.refuses:
             return FirstRecords(refused={topic for topic, _ in places})

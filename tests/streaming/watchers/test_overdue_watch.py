@@ -1,14 +1,19 @@
 """The thread that looks at the board by the clock: what is found reaches the events, once."""
 
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coordinator_model.clocked.unassigned_partitions import METADATA_MAX_AGE_MS
+from coordinator_model.rules.static_absences import ABSENT, NEXT_MS
 from lab.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member
 from lab.coordinator_events import Targets, consumer_join, consumer_moves, static_goes_away, static_returns
 from streaming.base.expectations import Expectations, Expected
 from streaming.board.board import Board
+from streaming.board.event_window_file import EventWindowFile
 from streaming.board.readiness import Standstill
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.simulator.coordinator import ReferenceCoordinator
@@ -340,6 +345,53 @@ def test_absence_that_is_expected_no_more_is_reported_once_as_long_as_one_is_awa
         OverdueWatch(board, board.events.add, clock).check()
 
     assert [(["i-1", "i-2"], "info"), (["i-1", "i-2"], "warning")] == sorted(reported())
+
+
+@pytest.mark.parametrize("looked", [True, False], ids=["by the clock", "by the log"])
+@pytest.mark.parametrize("again", [False, True], ids=["", "after a restart"])
+def test_end_of_an_absence_is_delivered_once(looked: bool, again: bool, tmp_path: Path) -> None:
+    """The clock says that all are back; the group goes on, and what its next record shows is that same event."""
+    shard, owned = Shard(), {"m-1": {"orders": [0]}, "m-2": {"orders": [1]}}
+    for at, records in enumerate(
+        [
+            joins_static("m-1", "i-1", 2, {"m-1": owned["m-1"]}),
+            joins_static("m-2", "i-2", 3, owned),
+            consumer_moves("g", "m-1", epoch=3, assigned=owned["m-1"]),
+            static_goes_away("g", "m-1", assigned=owned["m-1"], previous_epoch=3),
+            static_returns("g", old="m-1", new="m-3", instance_id="i-1", epoch=3, assigned=owned["m-1"]),
+        ]
+    ):
+        shard.pending += [(NOW_MS + 10_000 * at, *record) for record in records]
+    board = board_of(shard, ends := log_ends(orders=2))
+    board.events.keep(EventWindowFile(tmp_path / "events"))
+    board.health.set_log_end_at_start({0: 1}, {0: 1})
+    board.health.set_positions({0: 1}, {0: 1}, NOW_MS)
+    sample(ends, NOW_MS, "orders", 0, 0)
+    delivered: list[str] = []
+
+    def publish(events: Sequence[Mapping[str, Any]]) -> None:
+        board.add_events(events)
+        delivered.extend(of["id"] for of in events if of["kind"] == ABSENT and "cleared" in of["detail"])
+
+    clock = Clock()
+    clock.now_ms += 40_000 + NEXT_MS + 1
+    watch = OverdueWatch(board, publish, clock)
+    if looked:
+        watch.check()
+    if again:
+        board.events.close()
+        board.events.keep(EventWindowFile(tmp_path / "events"))
+    targets = {"m-3": owned["m-1"], "m-2": owned["m-2"], "m-4": {"orders": [2]}}
+    rows = shard.write(*joins_static("m-4", "i-4", 4, targets), timestamp_ms=clock.now_ms)
+    for _ in range(2):  # a batch that Spark repeats is the same
+        settled = board.settled(9, rows)
+        board.apply(9, settled, clock.now_ms)
+    said = [json.loads(of[3]) for of in settled if of[4] == ABSENT]
+    delivered += [of["id"] for of in said if "cleared" in of["detail"]]
+    watch.check()
+
+    assert 1 == len(delivered)
+    assert 1 == sum("cleared" in of["detail"] for of in board.latest_events(99) if of["kind"] == ABSENT)
 
 
 @pytest.mark.parametrize("over", [False, True])
