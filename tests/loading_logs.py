@@ -7,6 +7,7 @@ Made of recordings of real brokers, with each group renamed so that a log has pa
     no_upgrade     a group was upgraded and downgraded; the tombstone of the upgrade is cleaned away
     classic        classic groups alone, as 4.1 and later write them
     of_3_9         classic groups as 3.9 writes them
+    own            all that a broker of the release wrote itself, where there is a recording of it
 """
 
 from collections.abc import Callable, Iterable
@@ -20,6 +21,7 @@ from streaming.recording.file_format import Header, RecordedRecord, open_new_rec
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 PARTITIONS: Final = 10
 """Of each log."""
+_IN_ALL: Final = 6 * PARTITIONS
 
 Change = Callable[[list[RecordedRecord]], list[RecordedRecord]]
 
@@ -96,8 +98,11 @@ def _classic(folder: str) -> list[RecordedRecord]:
     return [record for record in records if record.key[:2] in (_OFFSET_COMMIT, _GROUP_METADATA)]
 
 
-def logs() -> dict[str, tuple[range, list[RecordedRecord]]]:
-    """Log → its partitions of the `PARTITIONS * 5` that one recording of all has, and its records."""
+def logs(release: str = "") -> dict[str, tuple[range, list[RecordedRecord]]]:
+    """Log → its partitions of the `PARTITIONS * 6` that one recording of all has, and its records.
+
+    `own` is that of a release; without one, or a recording of it, there is none.
+    """
     well = records_of(*(f"4.3.1/{name}.ndjson.gz" for name in ("classic", "consumer", "offsets", "share-and-streams")))
     made = {
         "well": well,
@@ -106,17 +111,20 @@ def logs() -> dict[str, tuple[range, list[RecordedRecord]]]:
         "classic": _classic("4.3.1"),
         "of_3_9": _classic("3.9.1"),
     }
+    if release and (recordings := sorted((RECORDINGS / release).glob("*.ndjson.gz"))):
+        of_4_3_1 = ["scenarios.ndjson"] if release == "4.3.1" else []
+        made["own"] = records_of(*(f"{release}/{file.name}" for file in recordings), *of_4_3_1)
     found = {}
     for number, (name, records) in enumerate(made.items()):
         places = range(number * PARTITIONS, (number + 1) * PARTITIONS)
-        found[name] = places, in_partitions(records, PARTITIONS * len(made), places, name)
+        found[name] = places, in_partitions(records, _IN_ALL, places, name)
     return found
 
 
-def write(file: Path, *names: str) -> Path:
+def write(file: Path, *names: str, release: str = "") -> Path:
     """A recording of these logs, or of all; returns where it is."""
-    made = logs()
-    header = Header(kafka_version="4.3.1", offsets_topic_partitions=PARTITIONS * len(made), topics=())
+    made = logs(release)
+    header = Header(kafka_version="4.3.1", offsets_topic_partitions=_IN_ALL, topics=())
     with open_new_recording(file, header) as recording:
         for name in names or made:
             for record in made[name][1]:

@@ -79,6 +79,8 @@ def rehearse_brokers(  # noqa: PLR0913 - a command's options are its arguments
     try:
         source = _source(recording, config, bootstrap_server, scratch)
         chosen = named or releases.of_brokers(source.header.kafka_version)
+        if keep is not None and (kept := [of for of in chosen if (keep / of).exists()]):
+            raise UsageError(f"--keep: found {str(keep / kept[0])!r}, accepted: a directory without it")
         output.note(f"rehearsing {', '.join(chosen)}, on this machine alone")
         _provide_jars(chosen, jars, yes=yes)
         report = _rehearsed(source, chosen, jars, settings, keep)

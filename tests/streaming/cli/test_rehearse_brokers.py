@@ -155,6 +155,17 @@ def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: p
     assert capsys.readouterr().out.startswith("# Rehearsal of brokers: ")
 
 
+def test_what_was_kept_before_is_not_written_to(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A broker of another cluster id does not start on it."""
+    rehearsed(monkeypatch, WELL)
+    (tmp_path / "4.3.1").mkdir()
+
+    assert 2 == main([*COMMAND, "--from", LOG, "--release", "4.3.1", "--keep", str(tmp_path)])
+    assert "accepted: a directory without it" in capsys.readouterr().err
+
+
 def test_jars_are_looked_for_where_they_are_given(tmp_path: Path) -> None:
     """A folder of one release, of several, or of distributions."""
     (tmp_path / "4.0.2").mkdir()
