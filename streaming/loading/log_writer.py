@@ -11,6 +11,7 @@ brokers say of other brokers, but one connection:
 """
 
 import socket
+import time
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -35,7 +36,10 @@ _PRODUCE_VERSION: Final = 3
 
 _BATCH_BYTES: Final = 1_000_000
 _TIMEOUT_SECONDS: Final = 60.0
+_PAUSE_SECONDS: Final = 0.1
 _ALL: Final = -1
+_NOT_YET: Final = frozenset({3, 5, 6})
+"""Errors of a partition that was just made and has no leader yet: nothing was written."""
 
 
 class StartedBroker(Protocol):
@@ -145,6 +149,10 @@ class LogWriter:
         )
         try:
             answer = self._ask(request, ProduceResponse, _PRODUCE_VERSION, WRITING)
+            deadline = time.monotonic() + _TIMEOUT_SECONDS
+            while _error(answer) in _NOT_YET and time.monotonic() < deadline:
+                time.sleep(_PAUSE_SECONDS)
+                answer = self._ask(request, ProduceResponse, _PRODUCE_VERSION, WRITING)
         except OSError as error:
             self.close()
             raise CannotTellError(f"rehearsal: its broker went away while the log was written ({error})") from error
@@ -180,3 +188,8 @@ class LogWriter:
         self.written += len(sent)
         received = kafka_frames.ask(self._connection, sent)
         return response.decode(received, version=version, header=True)
+
+
+def _error(answer: Any) -> int:  # noqa: ANN401 - kafka-python has no types
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code

@@ -30,6 +30,8 @@ from streaming.spark import release_jars
 _LOOK_SECONDS: Final = 0.2
 _LOAD_SECONDS: Final = 600.0
 """How long a loader may take at most, beyond what it takes to start."""
+_EMPTY_SECONDS: Final = 10.0
+"""How long to wait for the loader's word on partitions without a record."""
 _OFFSET_COMMITS: Final = (0, 1)
 """Types of records."""
 _WRITTEN: Final = 0.5
@@ -108,7 +110,7 @@ def _loaded(  # noqa: PLR0913 - as above
     say(f"Kafka {release}: loading")
     restarted = time.monotonic()
     with broker:
-        said = _awaited(broker, set(source.records))
+        said = _awaited(broker, set(source.records), source.header.offsets_topic_partitions)
         load_seconds = time.monotonic() - restarted
         answers = asked.ask(broker.bootstrap_servers, source.groups)
     advance(1.0)
@@ -116,17 +118,20 @@ def _loaded(  # noqa: PLR0913 - as above
     return {**view, "load_seconds": round(load_seconds, 3), "bytes": _size(directory)}
 
 
-def _awaited(broker: ReleaseBroker, partitions: set[int]) -> Said:
+def _awaited(broker: ReleaseBroker, partitions: set[int], all_of_them: int) -> Said:
     """What the loader said, once it is through with all partitions that have records.
 
     Raises:
         CannotTellError: it is not, in all that time.
     """
-    deadline = time.monotonic() + _LOAD_SECONDS
+    deadline, through = time.monotonic() + _LOAD_SECONDS, None
     while True:
         said = loader_words.said(broker.log_file.read_text("utf-8", "replace"))
         if partitions <= said.heard_of:
-            return said
+            # Of an empty one nothing is to be learnt; but while it loads, no group is listed.
+            through = through or time.monotonic()
+            if len(said.heard_of) >= all_of_them or time.monotonic() > through + _EMPTY_SECONDS:
+                return said
         if time.monotonic() > deadline or broker.has_ended:
             missing = min(partitions - said.heard_of)
             raise CannotTellError(

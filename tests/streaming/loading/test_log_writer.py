@@ -3,7 +3,7 @@
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,10 +35,12 @@ class Started:
 class Server:
     """A broker of one connection after the other: says whose it is, and keeps what it is asked."""
 
-    def __init__(self, cluster_id: str = OWN, brokers: list[tuple[str, int]] | None = None, error: int = 0) -> None:
+    def __init__(
+        self, cluster_id: str = OWN, brokers: list[tuple[str, int]] | None = None, errors: Sequence[int] = ()
+    ) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self._cluster_id, self._brokers, self._error = cluster_id, brokers, error
+        self._cluster_id, self._brokers, self._errors = cluster_id, brokers, list(errors)
         self.asked: list[tuple[int, str]] = []
         self.connections = 0
         self.produced: list[tuple[int, bytes]] = []
@@ -49,7 +51,7 @@ class Server:
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join()
+        self._thread.join(10)
 
     def _serve(self) -> None:
         while True:
@@ -85,12 +87,13 @@ class Server:
     def _taken(self, request: Any) -> ProduceResponse:
         of = request.topic_data[0].partition_data[0]
         records = [record for batch in batches(of.records) for record in batch]
-        first = self._ends.get(of.index, 0)
-        self._ends[of.index] = first + len(records)
-        self.produced.append((of.index, bytes(of.records)))
+        first, error = self._ends.get(of.index, 0), self._errors.pop(0) if self._errors else 0
+        if not error:
+            self._ends[of.index] = first + len(records)
+            self.produced.append((of.index, bytes(of.records)))
         topic = ProduceResponse.TopicProduceResponse
         partition = topic.PartitionProduceResponse(
-            index=of.index, error_code=self._error, base_offset=first, log_append_time_ms=-1
+            index=of.index, error_code=error, base_offset=-1 if error else first, log_append_time_ms=-1
         )
         return ProduceResponse(
             responses=[topic(name=log_writer.OFFSETS_TOPIC, partition_responses=[partition])], throttle_time_ms=0
@@ -201,9 +204,23 @@ def test_a_writer_takes_no_address(own: Server) -> None:
     assert 1 == len(own.produced)
 
 
+@pytest.mark.parametrize("error", [3, 5, 6])
+def test_a_partition_that_was_just_made_is_waited_for(error: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no leader yet, and took nothing: the same records are written on the same connection."""
+    monkeypatch.setattr(log_writer, "_PAUSE_SECONDS", 0.0)
+    late = Server(errors=[error, error])
+    try:
+        with LogWriter(Started(late.port)) as writer:
+            writer.write(record(0))
+    finally:
+        late.close()
+
+    assert (1, 1, {0: [0]}) == (late.connections, len(late.produced), writer.offsets)
+
+
 def test_a_refused_record_ends_it() -> None:
     """With what the broker said; no other connection is tried."""
-    refusing = Server(error=29)
+    refusing = Server(errors=[29])
     try:
         with (
             pytest.raises(CannotTellError, match=r"partition 3 \(error 29"),
