@@ -50,7 +50,11 @@ def main() -> int:
     options = parser.parse_args()
     releases = options.which.split(",")
     release_jars.fetch(release_jars.missing(releases), _say)
-    _print("| release | " + " | ".join(loading_logs.logs("4.3.1")) + " | lost of its own | seconds |")
+    _print(
+        "| release | "
+        + " | ".join(loading_logs.logs("4.3.1"))
+        + " | groups lost of its own | offsets lost, different | seconds |"
+    )
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="group-monitor-loading-") as scratch:
         for release in releases:
@@ -67,9 +71,15 @@ def main() -> int:
             lost = sorted(lost_of(view, made, logs.get("own", range(0))))
             wrong += len(lost)
             words = [shown.get(name, "-") for name in (*loading_logs.logs("4.3.1"),)]
-            words += [", ".join(lost) or "0", f"{time.monotonic() - begun:.0f}"]
+            words += [", ".join(lost) or "0", offsets_lost(view), f"{time.monotonic() - begun:.0f}"]
             _print(f"| {release} | " + " | ".join(words) + " |")
     return min(wrong, 1)
+
+
+def offsets_lost(view: dict[str, Any]) -> str:
+    """How many offsets are missing that did not go with a partition, and how many are others."""
+    gone = sum(of["offsets"] for of in view["partitions"] if not of["loaded"])
+    return f"{view['offsets_missing'] - gone}, {view['offsets_different']}"
 
 
 def lost_of(view: dict[str, Any], made: source.Source, places: range) -> set[str]:
