@@ -14,11 +14,11 @@ OLD_LOADED = (
     "30 milliseconds for epoch 1, of which 2 milliseconds was spent in the scheduler.\n"
 )
 FAILED = """@ERROR [GroupCoordinator id=1] Failed to load metadata from __consumer_offsets-12 with epoch 2 due to \
-Replaying record CoordinatorRecord(key=x) from __consumer_offsets-12 at offset 4 with producer id -1 and producer epoch \
--1 failed..
+Replaying record CoordinatorRecord(key=x) from __consumer_offsets-12 at offset 4 with producer id -1 and producer \
+epoch -1 failed..
 java.lang.RuntimeException: Replaying record CoordinatorRecord(key=x) from __consumer_offsets-12 at offset 4 with \
 producer id -1 and producer epoch -1 failed.
-\tat org.apache.kafka.coordinator.common.runtime.CoordinatorLoaderImpl.processMemoryRecords(CoordinatorLoaderImpl.java:275)
+\tat org.apache.kafka.coordinator.common.runtime.CoordinatorLoaderImpl.doLoad(CoordinatorLoaderImpl.java:275)
 Caused by: java.lang.IllegalStateException: Group g is not a consumer group
 \tat org.apache.kafka.coordinator.group.GroupMetadataManager.replay(GroupMetadataManager.java:1)
 """
