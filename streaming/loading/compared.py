@@ -51,7 +51,8 @@ def release_view(  # noqa: PLR0913 - what it is made of, all named
     def kept(name: str, was: ExpectedGroup) -> Offsets:
         return {} if was.partition in said.failed else answers.offsets.get(name, {})
 
-    missing, changed = [], []
+    missing: list[str] = []
+    changed: list[Json] = []
     for name, was in source.groups.items():
         found = answers.groups.get(name)
         if was.partition in said.failed or found is None:

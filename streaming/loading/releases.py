@@ -4,12 +4,12 @@ Brokers tell their minor release by the features they have, and not the patch.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from streaming.base.errors import CannotTellError, UsageError
 
-PATCHES: Final = {
+PATCHES: Final[Mapping[tuple[int, ...], int]] = {
     (3, 3): 3,
     (3, 4): 2,
     (3, 5): 3,

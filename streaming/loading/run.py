@@ -124,7 +124,8 @@ def _awaited(broker: ReleaseBroker, partitions: set[int], all_of_them: int) -> S
     Raises:
         CannotTellError: it is not, in all that time.
     """
-    deadline, through = time.monotonic() + _LOAD_SECONDS, None
+    deadline = time.monotonic() + _LOAD_SECONDS
+    through: float | None = None
     while True:
         said = loader_words.said(broker.log_file.read_text("utf-8", "replace"))
         if partitions <= said.heard_of:
