@@ -6,7 +6,7 @@ rehearsal_of_other  unknown the rehearsal is of another cluster, of a recording,
 rehearsal_old       unknown it is older than a day: the log is another by now
 rehearsal_untold    unknown it could not tell
 rehearsed           note    the release loads the log, and nothing is lost
-not_rehearsed       note    there is none: the command that makes one
+not_rehearsed       note    there is none, of a release from 3.3 on: the command that makes one
 """
 
 import json
@@ -20,7 +20,7 @@ from streaming.base.errors import UsageError
 from streaming.base.times import time_text
 from streaming.loading.compared import FORMAT, Json, is_lost
 from streaming.loading.faults import numbers
-from streaming.loading.releases import PATCHES
+from streaming.loading.releases import FIRST, PATCHES
 
 GOOD_FOR_MS: Final = 24 * 60 * 60 * 1000
 """How long a rehearsal says something of the log: the cleaner goes over it every day."""
@@ -42,6 +42,8 @@ def with_rehearsal(answer: Mapping[str, Any], target: str, file: Path | None, no
     """
     if file is not None:
         return with_reasons(answer, _reasons(_read(file), target, answer.get("cluster_id"), now_ms))
+    if numbers(target)[:2] < FIRST:
+        return dict(answer)
     command = COMMAND.format(release=_latest(target))
     text = f"whether such a broker loads this log: {command}, then --rehearsal FILE"
     return with_reasons(answer, [Reason(NOTE, "not_rehearsed", text)])

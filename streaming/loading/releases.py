@@ -27,7 +27,7 @@ PATCHES: Final[Mapping[tuple[int, ...], int]] = {
 ACCEPTED: Final = "a release with its patch number, from 3.3.0 on, as 4.2.1"
 
 _RELEASE: Final = re.compile(r"(?P<major>\d{1,3})\.(?P<minor>\d{1,3})\.\d{1,3}", re.ASCII)
-_FIRST: Final = (3, 3)
+FIRST: Final = (3, 3)
 """The first whose brokers do without ZooKeeper."""
 
 
@@ -36,7 +36,7 @@ def named(releases: Iterable[str]) -> list[str]:
     found = list(dict.fromkeys(releases))
     for release in found:
         match = _RELEASE.fullmatch(release)
-        if match is None or (int(match["major"]), int(match["minor"])) < _FIRST:
+        if match is None or (int(match["major"]), int(match["minor"])) < FIRST:
             raise UsageError(f"--release: found {release!r}, accepted: {ACCEPTED}")
     return found
 

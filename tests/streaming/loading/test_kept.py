@@ -127,3 +127,9 @@ def test_without_one_the_command_is_named(target: str, release: str) -> None:
     (reason,) = answer["reasons"]
     assert ("open", "note", "not_rehearsed") == (answer["verdict"], reason["effect"], reason["code"])
     assert f"group-monitor rehearse brokers --release {release} " in reason["text"]
+
+
+@pytest.mark.parametrize("target", ["3.2", "2.8.2"])
+def test_releases_that_cannot_be_rehearsed(target: str) -> None:
+    """Before 3.3 no command is named, for it would be refused."""
+    assert OPEN == with_rehearsal(OPEN, target, None, NOW_MS)
