@@ -23,6 +23,7 @@ RELEASE: Final = "4.3.1"
 def view(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the release makes of all logs."""
     file = loading_logs.write(tmp_path_factory.mktemp("log") / "log.ndjson", release=RELEASE)
+    found: dict[str, Any]
     (found,) = run.rehearse(source.of_recording(file, lambda _share: None), [RELEASE])["releases"]
     assert "cannot_tell" not in found, found
     return found

@@ -25,7 +25,11 @@ WELL: Final[dict[str, Any]] = {
     "seconds": 1.0,
 }
 LOST: Final = {**WELL, "groups_missing": ["g"]}
-UNTOLD: Final = {"loads": None, "partitions": [], "cannot_tell": "its broker did not start: Address already in use"}
+UNTOLD: Final[dict[str, Any]] = {
+    "loads": None,
+    "partitions": [],
+    "cannot_tell": "its broker did not start: Address already in use",
+}
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ FAILED: Final[dict[str, Any]] = {
 }
 BY_DESIGN: Final = {"groups_changed": [{"group": "g", "was": "consumer", "is": "classic", "by_design": True}]}
 LOST: Final = {"groups_changed": [{"group": "g", "was": "consumer", "is": "classic", "by_design": False}]}
-UNTOLD: Final = {"release": "4.0.2", "loads": None, "partitions": [], "cannot_tell": "no jars"}
+UNTOLD: Final[dict[str, Any]] = {"release": "4.0.2", "loads": None, "partitions": [], "cannot_tell": "no jars"}
 
 
 def written(directory: Path, *releases: dict[str, Any], **more: Any) -> Path:
