@@ -67,7 +67,8 @@ attack: classes ## attack a monitor on loopback in each way that once worked, an
 	@exec $(BIN)/python -P -m tests.attack $(ATTACKS)
 
 brokers: classes ## a monitor beside a real broker of each release, compared with its own tools (BROKERS="--which 2.0.1,3.9.2")
-	@exec $(BIN)/python -P -m tests.brokers $(BROKERS)
+	@$(BIN)/python -P -m tests.brokers $(BROKERS)
+	@[ -n "$(BROKERS)" ] || exec $(BIN)/python -P -m tests.brokers.loading
 
 chaos: classes ## three brokers, real groups and a monitor in chaos, compared with Kafka's Admin client (MINUTES=60 SEED=1)
 	@exec $(BIN)/python -P -m tests.chaos --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))

@@ -37,6 +37,12 @@ def schema() -> dict[str, Any]:
             kafkaPorts={"type": "array", "minItems": 1, "items": _PORT},
             access={"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
         ),
+        rehearsal=_object(
+            enabled={"type": "boolean"},
+            schedule=_TEXT,
+            releases={"type": "array", "items": {"type": "string", "pattern": "^[0-9]+\\.[0-9]+\\.[0-9]+$"}},
+            resources={"type": "object"},
+        ),
         podMonitor=_object(enabled={"type": "boolean"}, interval={"type": "string", "pattern": "^[0-9]+(ms|s|m)$"}),
     )
     # Helm adds `global` to the values of every chart.

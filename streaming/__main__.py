@@ -9,9 +9,11 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+import typer.core
+import typer.main
 
 from streaming.base.errors import CannotTellError, MonitorError, UsageError, words
 from streaming.base.secret_masking import masked
@@ -31,6 +33,7 @@ from streaming.cli import (
     plan,
     record,
     rehearse,
+    rehearse_brokers,
     replay,
     report,
     run,
@@ -54,6 +57,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "gate": gate.gate,
     "plan": plan.plan,
     "rehearse": rehearse.rehearse,
+    "rehearse brokers": rehearse_brokers.rehearse_brokers,
     "report": report.report,
 }
 
@@ -64,6 +68,19 @@ _REFUSED: Final = re.compile(
     r"Invalid value for '(?P<name>[^']+)': (?:Input should be |.* is not one of )(?P<accepted>.*?)(?:, unable .*)?\.?"
 )
 
+
+class _Command(typer.core.TyperCommand):
+    """A command, which another one may follow whose name has a word more."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:  # noqa: ANN401 - as Typer has them
+        """Of the command of two words, where there is one."""
+        both = " ".join([self.name or "", *args[:1]])
+        if len(args) > 0 and both in COMMANDS:
+            commands: Any = typer.main.get_command(app)
+            return commands.commands[both].make_context(both, args[1:], parent=parent, **extra)
+        return super().make_context(info_name, args, parent=parent, **extra)
+
+
 app = typer.Typer(
     name="group-monitor",
     help="Monitor Kafka groups from the group coordinator's own log.",
@@ -72,7 +89,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _name, _command in COMMANDS.items():
-    app.command(_name)(guarded(_command))
+    app.command(_name, cls=_Command)(guarded(_command))
 app.add_typer(dashboards.app, name="dashboards")
 app.add_typer(config.app, name="config")
 

@@ -13,6 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from tests.command_lines import refused
 from tests.left_out import needs
 from tests.test_kubernetes import MANIFESTS, OF_OTHERS, STANDBY, VERSIONS, patched
 
@@ -21,7 +22,9 @@ CHART: Final = ROOT / "conf" / "helm" / "group-monitor"
 META: Final[dict[str, Any]] = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
 VALUES: Final[dict[str, Any]] = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
 SCHEMA: Final[dict[str, Any]] = json.loads((CHART / "values.schema.json").read_text("utf-8"))
-TEMPLATES: Final = sorted(path.name for path in (CHART / "templates").iterdir())
+ON_REQUEST: Final = "cronjob.yaml"
+"""A template of what there is only if it is asked for; conf/kubernetes has none of it."""
+TEMPLATES: Final = sorted(path.name for path in (CHART / "templates").iterdir() if path.name != ON_REQUEST)
 
 needs_helm = needs("helm")
 
@@ -178,6 +181,25 @@ def test_what_is_switched_off_is_not_there(switch: str, name: str) -> None:
     """A cluster without the Prometheus operator takes the rest."""
     assert rendered(name, VALUES)
     assert rendered(name, with_value(f"{switch}/enabled", False)) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_rehearsal_of_brokers_is_there_if_it_is_asked_for(version: str) -> None:
+    """A job with the monitor's image, configuration and variables, which the service does not lead to."""
+    values = with_value("rehearsal/enabled", True)
+    values["rehearsal"]["releases"] = ["4.0.2", "4.3.1"]
+    values["env"] = [{"name": "KAFKA_PASSWORD", "value": "p"}]
+
+    made = rendered(ON_REQUEST, values, release="east")
+
+    kubernetes_validate.validate(made, version, strict=True)
+    assert rendered(ON_REQUEST, VALUES) is None
+    pod = made["spec"]["jobTemplate"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    assert "" == refused(container["args"])
+    assert ["--release=4.0.2", "--release=4.3.1"] == container["args"][-2:]
+    assert {"name": "KAFKA_PASSWORD", "value": "p"} in container["env"]
+    assert "east-rehearsal" == pod["metadata"]["labels"]["app.kubernetes.io/name"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -69,8 +69,9 @@ ROOMS: Final = {
         ),
         "demo": ("base config query spark board monitor", "confluent_kafka rich"),
         "rehearsal": ("base config kafka recording reports demo", "confluent_kafka"),
+        "loading": ("base config kafka spark polling recording reports demo", "kafka"),
         "cli": (
-            "base checkpoint config kafka spark recording reports sinks history otlp monitor demo rehearsal",
+            "base checkpoint config kafka spark recording reports sinks history otlp monitor demo rehearsal loading",
             "dashboards grafana_client rich typer",
         ),
         TOP: ("base cli", "typer"),

@@ -109,8 +109,9 @@ def downgrade_gate(
     `named` are those that were asked about by name. `others` are names of groups that are known to have no reason by
     `of_group`: only their offsets are asked about.
 
-    Beside the reasons: `target_version`; `groups`, how many there are by type; `leftover_records` and `unknown_records`
-    by record type; `offset_versions`, live committed offsets by value version.
+    Beside the reasons: `target_version`; `cluster_id`, None where it is not known; `groups`, how many there are by
+    type; `leftover_records` and `unknown_records` by record type; `offset_versions`, live committed offsets by value
+    version.
     """
     states = list(groups)
     to = None if target is None else release(target)
@@ -134,6 +135,7 @@ def downgrade_gate(
         unknown_records=dict(sorted(cluster.unknown_records.items())),
         offset_versions={str(version): count for version, count in sorted(versions.items())},
         log_scan=_scan_view(cluster.log_scan),
+        cluster_id=cluster.settings.cluster_id,
     )
 
 

@@ -56,6 +56,8 @@ class BrokerSettings:
     Of brokers that differ, the one that allows least: which broker leads a group is not for the gate to know.
     """
 
+    cluster_id: str | None = None
+    """Of the cluster that was asked; what was rehearsed of another one says nothing of it."""
     asked: bool = False
     """Whether there were brokers to ask: a recording and topics have none."""
     brokers: Collection[Broker] | None = None
@@ -138,6 +140,12 @@ def answer(gate: str, reasons: Iterable[Reason], **facts: object) -> dict[str, A
     found = list(reasons)
     comes_to = verdict(reason.effect for reason in found)
     return {"gate": gate, "verdict": comes_to, "reasons": [_shown(reason) for reason in found], **facts}
+
+
+def with_reasons(answered: Mapping[str, Any], reasons: Iterable[Reason]) -> dict[str, Any]:
+    """A gate's answer with more reasons, and the verdict that all of them come to."""
+    found = [*answered["reasons"], *map(_shown, reasons)]
+    return {**answered, "verdict": verdict(of["effect"] for of in found), "reasons": found}
 
 
 def verdict(effects: Iterable[str]) -> str:

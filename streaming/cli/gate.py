@@ -67,6 +67,12 @@ def gate(  # noqa: PLR0913 - a command's options are its arguments
         Path | None,
         typer.Option("--from", metavar="FILE", help="Judge a recording in place of a running monitor; opens no gate."),
     ] = None,
+    rehearsal: Annotated[
+        Path | None,
+        typer.Option(
+            "--rehearsal", metavar="FILE", help="Of a downgrade: what `rehearse brokers --json` said of that release."
+        ),
+    ] = None,
     url: Url = DEFAULT_URL,
     ca_file: CaFile = None,
     json: output.Json = False,
@@ -78,12 +84,18 @@ def gate(  # noqa: PLR0913 - a command's options are its arguments
         raise UsageError("--max-size: found with gate downgrade, accepted: with gate upgrade")
     if target_version is not None and broker_releases.release(target_version) is None:
         raise UsageError(f"--target-version: found {target_version!r}, accepted: {broker_releases.ACCEPTED}")
+    if rehearsal is not None and target_version is None:
+        raise UsageError("--rehearsal: found without --target-version, accepted: with it")
     if recording is not None:
         answer: Answer = _of_recording(recording, gate, group or (), target_version, max_size)
     else:
         size = None if max_size is None else str(max_size)
         asked = {"target_version": target_version, "max_size": size}
         answer = _asked(MonitorClient(url, ca_file), gate, group or (), asked)
+    if target_version is not None:
+        from streaming.loading import kept  # imported late: most gates are asked without
+
+        answer = kept.with_rehearsal(answer, target_version, rehearsal, int(time.time() * 1000))
     if json:
         output.print_json(answer)
     else:

@@ -97,13 +97,13 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     yes: Annotated[bool, typer.Option("--yes", help="Fetch missing jars of Kafka without asking.")] = False,
 ) -> None:
     """Roll a copy of a group on an embedded real broker: what it costs, and what the coordinator refuses."""
-    settings = _settings("--broker-config", broker_config or [])
-    member_settings = _settings("--member-config", member_config or [])
+    settings = settings_of("--broker-config", broker_config or [])
+    member_settings = settings_of("--member-config", member_config or [])
     refuse_two_forms(json=json, markdown=markdown)
     if surge and restart:
         raise UsageError("--restart: found with --surge, accepted: without, as no member is away then")
     for option, file in (("--keep", keep), ("--record", record), ("--html", html)):
-        _refuse_unwritable(option, file)
+        refuse_unwritable(option, file)
     output.note(f"rehearsing the {direction.value} of {group}, on this machine alone")
     output.set_up_logging(context, clients_silent=True)
     from streaming.rehearsal import shape as shapes  # imported late: the line above is to come at once
@@ -157,7 +157,7 @@ def refuse_two_forms(*, json: bool, markdown: bool) -> None:
         raise UsageError("--markdown: found with --json, accepted: one of them")
 
 
-def _refuse_unwritable(option: str, file: Path | None) -> None:
+def refuse_unwritable(option: str, file: Path | None) -> None:
     """A rehearsal takes minutes; what it finds must not be lost in the end."""
     if file is not None and (file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK)):
         raise UsageError(f"{option}: found {str(file)!r}, accepted: a file that can be written")
@@ -194,7 +194,8 @@ def _is_at_rest(client: MonitorClient, group: str) -> bool:
     return not any(reason["code"] == "rebalancing" for each in planned for reason in each["reasons"])
 
 
-def _settings(option: str, given: list[str]) -> dict[str, str]:
+def settings_of(option: str, given: list[str]) -> dict[str, str]:
+    """NAME=VALUE, given again and again, as a mapping. Raises UsageError."""
     found = {}
     for each in given:
         name, equals, value = each.partition("=")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from streaming.base import kafka_frames
 from streaming.base.errors import CannotTellError
@@ -56,7 +56,6 @@ _CLUSTER_ID: Final = "ZW1iZWRkZWQtYnJva2VyMQ"
 PORTS: Final = range(20_000, 32_000)
 """Below those that systems give to connections: none takes the port of a node that is yet to start, or starts again."""
 
-_START_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
 
 # Requests of the two calls that tell whether the node answers, in their first versions (KIP-35; FindCoordinator v0).
@@ -71,7 +70,12 @@ class EmbeddedBroker:
         bootstrap_servers: where clients find it, HOST:PORT.
         data_dir: where it keeps its log.
         log_file: what it said.
+        cluster_id: the id that it was given.
     """
+
+    _START_SECONDS: ClassVar = 60.0
+    _QUORUM: ClassVar[Sequence[str]] = ("--standalone",)
+    """How its directory is told that it is alone."""
 
     def __init__(  # noqa: PLR0913 - what tests and the demo set, each with its default
         self,
@@ -83,6 +87,7 @@ class EmbeddedBroker:
         heap: str = "512m",
         properties: Mapping[str, str] | None = None,
         also: Sequence[Path] = (),
+        cluster_id: str = _CLUSTER_ID,
     ) -> None:
         """Choose ports and properties; nothing runs yet.
 
@@ -94,7 +99,9 @@ class EmbeddedBroker:
             heap: largest Java heap.
             properties: broker settings that win over those set here.
             also: folders of classes that they name.
+            cluster_id: what the cluster is called, a uuid in 22 characters.
         """
+        self.cluster_id = cluster_id
         self._jars_dir = jars_dir
         self._heap = heap
         self._also = also
@@ -135,8 +142,7 @@ class EmbeddedBroker:
         settings.write_text("".join(f"{name}={value}\n" for name, value in self._properties.items()), encoding="utf-8")
         if not (self.data_dir / "log" / "meta.properties").exists():
             self._format(settings)
-        node = java.command(self._jars_dir, "kafka.Kafka", [str(settings)], heap=self._heap, also=self._also)
-        self._process = child_processes.start(node, log=self.log_file)
+        self._process = child_processes.start(self._node(settings), log=self.log_file)
         try:
             self._await_coordinator()
         except BaseException:
@@ -160,27 +166,39 @@ class EmbeddedBroker:
         """Stop."""
         self.stop()
 
+    def _node(self, settings: Path) -> list[str]:
+        """The command line of the node."""
+        return java.command(self._jars_dir, "kafka.Kafka", [str(settings)], heap=self._heap, also=self._also)
+
     def _format(self, settings: Path) -> None:
-        arguments = ["format", "--standalone", "-t", _CLUSTER_ID, "-c", str(settings)]
+        arguments = ["format", *self._QUORUM, "-t", self.cluster_id, "-c", str(settings)]
         process = child_processes.start(
             java.command(self._jars_dir, "kafka.tools.StorageTool", arguments), log=self.log_file
         )
         if child_processes.reap(process) != 0:
-            raise CannotTellError(f"embedded broker: its data directory cannot be formatted: {self._last_words()}")
+            raise CannotTellError(f"embedded broker: its data directory cannot be formatted: {self.last_words()}")
 
     def _await_coordinator(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + self._START_SECONDS
         while time.monotonic() < deadline:
-            if self._process is None or self._process.poll() is not None:
-                raise CannotTellError(f"embedded broker: ended while it started: {self._last_words()}")
+            if self.has_ended:
+                raise CannotTellError(f"embedded broker: ended while it started: {self.last_words()}")
             with suppress(OSError):
                 if _coordinates_groups(self._port):
                     return
             time.sleep(_POLL_SECONDS)
-        raise CannotTellError(f"embedded broker: no answer within {_START_SECONDS:g} s: {self._last_words()}")
+        raise CannotTellError(f"embedded broker: no answer within {self._START_SECONDS:g} s: {self.last_words()}")
 
-    def _last_words(self) -> str:
-        """Not where the log is: its directory goes with the demo or the rehearsal."""
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended, by itself or stopped."""
+        return self._process is None or self._process.poll() is not None
+
+    def last_words(self) -> str:
+        """The cause of its end, or the last that it said.
+
+        Not where the log is: its directory goes with the demo or the rehearsal.
+        """
         lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
         causes = [line for line in lines if line.startswith("Caused by: ") or "Exception: " in line]
         return (causes or lines or ["nothing"])[-1].removeprefix("Caused by: ").strip()

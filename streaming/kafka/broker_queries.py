@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from coordinator_model.gates.broker_abilities import GROUP_CONFIGS, LISTS_GROUP_CONFIGS, lacking
@@ -162,9 +162,10 @@ def broker_settings(kafka: KafkaSection) -> BrokerSettings:
         with admin_client(kafka, "gate") as admin:
             answers = asked_each(admin)
             held = configurations(admin, answers)
+            found = cluster_id(admin)
     except (MonitorError, KafkaError, OSError, ValueError):
         return BrokerSettings(asked=True)
-    return settings_of(answers, held)
+    return replace(settings_of(answers, held), cluster_id=found)
 
 
 def configurations(admin: Any, answers: Iterable[BrokerAnswer]) -> list[Mapping[str, Any]]:  # noqa: ANN401 - kafka-python has no types

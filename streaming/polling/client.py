@@ -171,7 +171,7 @@ class KafkaGroupsClient:
             by_type.setdefault((group.get("group_type") or CLASSIC).lower(), []).append(group["group_id"])
         found.listed.update(name for names in by_type.values() for name in names)
         for type_, names in by_type.items():
-            if type_ not in _DESCRIBED:
+            if type_ not in DESCRIBED:
                 found.left_out.update(dict.fromkeys(names, NO_REQUEST.format(type=type_)))
                 continue
             for lot in lots(sorted(names)):
@@ -181,7 +181,7 @@ class KafkaGroupsClient:
                     found.answered[name] = Answered(of, {} if type_ == SHARE else offsets.get(name))
 
     def _described(self, type_: str, names: Sequence[str], broker: int, found: _Found) -> dict[str, Described]:
-        _, read = _DESCRIBED[type_]
+        _, read = DESCRIBED[type_]
         described = {}
         for group in self._groups(type_, names, broker):
             if group.error_code in REFUSALS:
@@ -193,7 +193,7 @@ class KafkaGroupsClient:
 
     def _groups(self, type_: str, names: Sequence[str], broker: int) -> Sequence[Any]:
         """A broker's answer about groups of one type, one of each."""
-        request, _ = _DESCRIBED[type_]
+        request, _ = DESCRIBED[type_]
         groups: Sequence[Any] = self._admin.send(request(names), broker).groups
         return groups
 
@@ -233,7 +233,7 @@ def _streams_request(names: Sequence[str]) -> object:
     return StreamsGroupDescribeRequest(group_ids=list(names), include_authorized_operations=False)
 
 
-_DESCRIBED: Final[Mapping[str, tuple[Callable[[Sequence[str]], object], Callable[[Any], Described]]]] = {
+DESCRIBED: Final[Mapping[str, tuple[Callable[[Sequence[str]], object], Callable[[Any], Described]]]] = {
     CLASSIC: (_classic_request, answers.classic_group),
     CONSUMER: (_consumer_request, answers.consumer_group),
     SHARE: (_share_request, answers.share_group),

@@ -31,7 +31,7 @@ _MOST_PARTITIONS: Final = 20
 _NOTE: Final = "note: "
 _BEFORE_LAST: Final = re.compile(r".*\S {2,}(?=\S)")
 """What is before the last column of an aligned line."""
-_STYLE: Final = (
+STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1b1b1b}"
     "table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left;"
     "border-bottom:1px solid #ddd;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}"
@@ -59,19 +59,19 @@ def read_rehearsal(file: Path) -> dict[str, Any]:
 
 def text(report: Report) -> str:
     """For a terminal of eighty columns."""
-    parts = [printable(_title(report)), _aligned(_figures(report))]
+    parts = [printable(_title(report)), aligned(_figures(report))]
     for title, rows in _sections(report):
-        parts.append(title + "\n" + _aligned(rows, indent="  "))
+        parts.append(title + "\n" + aligned(rows, indent="  "))
     parts += [f"{_NOTE}{printable(note)}" for note in _notes(report)]
-    return "\n\n".join("\n".join(_wrapped(part)) for part in parts)
+    return "\n\n".join("\n".join(wrapped(part)) for part in parts)
 
 
 def markdown(report: Report) -> str:
     """For a ticket."""
-    lines = [f"# {_escaped(_title(report))}", "", *_table(_figures(report))]
+    lines = [f"# {escaped(_title(report))}", "", *_table(_figures(report))]
     for title, rows in _sections(report):
         lines += ["", f"## {title}", "", *_table(rows)]
-    lines += ["", *(f"- {_escaped(note)}" for note in _notes(report))]
+    lines += ["", *(f"- {escaped(note)}" for note in _notes(report))]
     return "\n".join(lines)
 
 
@@ -79,18 +79,18 @@ def html_page(report: Report) -> str:
     """One file without a link or script; a bar beside each partition shows how long it had no owner."""
     out = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        f"<title>{_html(_title(report))}</title><style>{_STYLE}</style><h1>{_html(_title(report))}</h1>",
+        f"<title>{as_html(_title(report))}</title><style>{STYLE}</style><h1>{as_html(_title(report))}</h1>",
         _html_table(_figures(report)),
     ]
     longest = (report["ownerless_seconds"] or {}).get("max") or 1
     for title, rows in _sections(report, most=None):
-        out.append(f"<h2>{_html(title)}</h2>")
+        out.append(f"<h2>{as_html(title)}</h2>")
         if title != _OWNERLESS:
             out.append(_html_table(rows))
             continue
         bars = [f"<span class=bar style='--part:{float(row[1]) / longest:.3f}'></span>" for row in rows[1:]]
         out.append(_html_table(rows, ["", *bars]))
-    out.append("<ul>" + "".join(f"<li>{_html(note)}</li>" for note in _notes(report)) + "</ul></html>")
+    out.append("<ul>" + "".join(f"<li>{as_html(note)}</li>" for note in _notes(report)) + "</ul></html>")
     return "\n".join(out) + "\n"
 
 
@@ -230,7 +230,8 @@ def _clock(ms: int) -> str:
     return time_text(ms).partition("T")[2]
 
 
-def _aligned(shown: Sequence[Row], indent: str = "") -> str:
+def aligned(shown: Sequence[Row], indent: str = "") -> str:
+    """Rows as columns of text."""
     # Names are clients' own: a line's end in one would begin a line here.
     rows = [tuple(map(printable, row)) for row in shown]
     columns = max(len(row) for row in rows)
@@ -240,7 +241,7 @@ def _aligned(shown: Sequence[Row], indent: str = "") -> str:
     )
 
 
-def _wrapped(part: str) -> Iterator[str]:
+def wrapped(part: str) -> Iterator[str]:
     """Lines of eighty columns; what goes on is indented under the line's last column."""
     for line in part.split("\n"):
         left = line
@@ -260,7 +261,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield "| " + " | ".join(head) + " |"
     yield "|" + "---|" * len(head)
     for row in body:
-        yield "| " + " | ".join(map(_escaped, row)) + " |"
+        yield "| " + " | ".join(map(escaped, row)) + " |"
 
 
 _HEADS: Final = ("roll", "time", "figure", "partition", "cause", "members")
@@ -270,15 +271,17 @@ def _html_table(rows: Sequence[Row], more: Sequence[str] = ()) -> str:
     out = ["<table>"]
     for number, row in enumerate(rows):
         tag = "th" if number == 0 and row[0] in _HEADS else "td"
-        cells = "".join(f"<{tag}>{_html(cell)}</{tag}>" for cell in row)
+        cells = "".join(f"<{tag}>{as_html(cell)}</{tag}>" for cell in row)
         extra = f"<td>{more[number]}</td>" if more else ""
         out.append(f"<tr>{cells}{extra}</tr>")
     return "".join([*out, "</table>"])
 
 
-def _html(value: str) -> str:
+def as_html(value: str) -> str:
+    """Text that cannot become markup."""
     return html.escape(printable(value))
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
+    """Text that Markdown shows as it is."""
     return "".join(f"\\{each}" if each in "|\\`*_<>[]#" else each for each in printable(value))

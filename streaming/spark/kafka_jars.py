@@ -36,12 +36,16 @@ def must_be_fetched() -> bool:
     return not IS_CHECKOUT and not DIRECTORY.is_dir()
 
 
-def fetch(configuration: str = "kafka", directory: Path | None = None) -> None:
+def fetch(
+    configuration: str = "kafka", directory: Path | None = None, *, listed: Path = _LIST, cache: Path | None = None
+) -> None:
     """Fetch them; interrupted, none are there.
 
     Args:
-        configuration: of conf/ivy.xml.
+        configuration: of the list.
         directory: for the jars; by default where those of Kafka are.
+        listed: Ivy's list of them; of any but conf/ivy.xml there are no digests.
+        cache: where Ivy keeps what it was given, for the next call; gone with this one if not said.
 
     Raises:
         UsageError: no usable Java, or the directory cannot be written.
@@ -52,18 +56,19 @@ def fetch(configuration: str = "kafka", directory: Path | None = None) -> None:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".fetched-") as scratch:
             made = Path(scratch) / "jars"
-            log = directory.with_suffix(".log")
-            command = _command(configuration, made, Path(scratch) / "cache")
+            log = directory.with_name(f"{directory.name}.log")
+            command = _command(configuration, made, cache or Path(scratch) / "cache", listed)
             with log.open("wb") as said:
                 done = subprocess.run(command, stdout=said, stderr=said, check=False)  # noqa: S603 - no shell takes part
             if done.returncode != 0:
                 lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines()]
                 reason = next((line for line in lines if _REASON.search(line)), f"Ivy ended with {done.returncode}")
                 raise CannotTellError(
-                    f"jars: not all of {_LIST.name} could be fetched ({reason[:200]}; see {log}); is Maven's central "
+                    f"jars: not all of {listed.name} could be fetched ({reason[:200]}; see {log}); is Maven's central "
                     "registry within reach?"
                 )
-            _refuse_others(configuration, made)
+            if listed == _LIST:
+                _refuse_others(configuration, made)
             # Another process may have been quicker.
             shutil.rmtree(directory, ignore_errors=True)
             made.rename(directory)
@@ -92,11 +97,11 @@ def _refuse_others(configuration: str, directory: Path) -> None:
         )
 
 
-def _command(configuration: str, into: Path, cache: Path) -> list[str]:
+def _command(configuration: str, into: Path, cache: Path, listed: Path) -> list[str]:
     found = importlib.util.find_spec("pyspark")
     (home,) = [] if found is None else found.submodule_search_locations or []
     (ivy,) = (Path(home) / "jars").glob("ivy-*.jar")
-    settings = ["-settings", str(_SETTINGS), "-cache", str(cache), "-ivy", str(_LIST), "-confs", configuration]
+    settings = ["-settings", str(_SETTINGS), "-cache", str(cache), "-ivy", str(listed), "-confs", configuration]
     return [
         str(java.find_java()),
         "-jar",

@@ -64,7 +64,8 @@ ANSWERS: Final[Mapping[str, str]] = {
     "History": "group:string ~events:Event[] ~as_of:any ~doubt:Unread",
     "Reason": "effect:string code:string group:string? text:string",
     "Gate": "gate:string verdict:string reasons:Reason[] groups:integer{} ~target_version:string? "
-    "~leftover_records:integer{} ~unknown_records:integer{} ~offset_versions:integer{} ~log_scan:any ~version:string",
+    "~leftover_records:integer{} ~unknown_records:integer{} ~offset_versions:integer{} ~log_scan:any "
+    "~cluster_id:string? ~version:string",
     "Remedy": "code:string remedy:string",
     "Planned": "group:string readiness:string reasons:Remedy[] members:integer partitions:integer? protocol:string? "
     "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string? "

@@ -7,5 +7,6 @@ printed.py     what `kafka-consumer-groups` of any release prints, as values, an
 story.py       five moments at which the monitor has to say what the tool says
 upgrades.py    what gate and plan say of an upgrade, and what the broker does when a member tries
 moments.py     a release's recording, with what its tool printed at each moment
+loading.py     which release loads which log, as when a broker restarts
 results.py     what came of it; page.py the table that is made of that
 """

@@ -124,7 +124,7 @@ class Node(EmbeddedBroker):
                 if _coordinates_groups(self._port):
                     return
             time.sleep(0.1)
-        raise CannotTellError(f"Kafka {self._release.name}: no coordinator: {self._last_words()}")
+        raise CannotTellError(f"Kafka {self._release.name}: no coordinator: {self.last_words()}")
 
     def _format(self, settings: Path) -> None:
         command = self.java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(settings), heap="128m")

@@ -93,7 +93,7 @@ class _Node(EmbeddedBroker):
             return
         arguments = ["format", "-t", embedded_broker._CLUSTER_ID, "-c", str(settings)]
         command = java.command(self._jars_dir, "kafka.tools.StorageTool", arguments)
-        assert 0 == child_processes.reap(child_processes.start(command, log=self.log_file)), self._last_words()
+        assert 0 == child_processes.reap(child_processes.start(command, log=self.log_file)), self.last_words()
 
     def _await_coordinator(self) -> None:
         """Not yet: the offsets topic needs all three."""

@@ -1,0 +1,142 @@
+"""The report of a rehearsal of brokers: text, Markdown, and one HTML file that needs nothing else."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from coordinator_model.kinds.words import counted
+from streaming.base.times import time_text
+from streaming.loading.compared import UNKNOWN_FAULT, Json, is_lost
+from streaming.reports.forms import STYLE, aligned, as_html, escaped, wrapped
+
+Row = tuple[str, ...]
+
+_NAMED: Final = 20
+"""Groups that are named, of those that are missing or changed."""
+
+_NOT_RUN: Final = "retention and the brokers' session timeouts do not run in a rehearsal"
+
+
+def text(report: Json) -> str:
+    """For a terminal."""
+    parts = [_title(report), aligned(_releases(report))]
+    for title, rows in _sections(report):
+        parts.append(f"{title}\n{aligned(rows, indent='  ')}")
+    parts += _notes(report)
+    return "\n\n".join("\n".join(wrapped(part)) for part in parts)
+
+
+def markdown(report: Json) -> str:
+    """For a ticket."""
+    lines = [f"# {escaped(_title(report))}", "", *_markdown_table(_releases(report))]
+    for title, rows in _sections(report):
+        lines += ["", f"## {escaped(title)}", "", *_markdown_table([("", ""), *rows])]
+    return "\n".join([*lines, "", *(f"- {escaped(note)}" for note in _notes(report))])
+
+
+def html_page(report: Json) -> str:
+    """One file without a link or script."""
+    title = as_html(_title(report))
+    out = [
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+        f"<title>{title}</title><style>{STYLE}</style><h1>{title}</h1>",
+        _html_table(_releases(report), has_head=True),
+    ]
+    for heading, rows in _sections(report):
+        out.append(f"<h2>{as_html(heading)}</h2>{_html_table(rows, has_head=False)}")
+    return "\n".join([*out, "<ul>", *(f"<li>{as_html(note)}</li>" for note in _notes(report)), "</ul></html>"]) + "\n"
+
+
+def _title(report: Json) -> str:
+    of = "a recording" if report["cluster_id"] is None else f"cluster {report['cluster_id']}"
+    return f"Rehearsal of brokers: {report['records']} records of {of}, {time_text(report['time'])}"
+
+
+def _releases(report: Json) -> list[Row]:
+    rows: list[Row] = [
+        ("release", "loads", "partitions failed", "groups missing", "offsets missing", "different", "took")
+    ]
+    for of in report["releases"]:
+        if "cannot_tell" in of:
+            rows.append((of["release"], "cannot tell", "-", "-", "-", "-", "-"))
+            continue
+        failed = sum(not each["loaded"] for each in of["partitions"])
+        rows.append(
+            (
+                of["release"],
+                "yes, and all is there" if not is_lost(of) else "yes" if of["loads"] else "NO",
+                f"{failed} of {len(of['partitions'])}",
+                f"{len(of['groups_missing'])} of {of['groups']}",
+                str(of["offsets_missing"]),
+                str(of["offsets_different"]),
+                f"{of['seconds']:.1f} s",
+            )
+        )
+    return rows
+
+
+def _sections(report: Json) -> Iterator[tuple[str, list[Row]]]:
+    for of in report["releases"]:
+        release = f"Kafka {of['release']}"
+        if "cannot_tell" in of:
+            yield f"{release}: cannot tell", [("why", of["cannot_tell"])]
+            continue
+        for failed in (each for each in of["partitions"] if not each["loaded"]):
+            yield f"{release}: partition {failed['partition']} fails", list(_failure(failed))
+        gone = [(name, "missing") for name in of["groups_missing"]]
+        changed = [
+            (each["group"], f"was {each['was']}; is {each['is'] or 'gone'}")
+            for each in of["groups_changed"]
+            if not each["by_design"]
+        ]
+        if of["loads"] and gone + changed:
+            yield f"{release}: lost", _first(gone + changed)
+        by_design = [
+            (each["group"], f"was {each['was']}; is {each['is'] or 'gone'}")
+            for each in of["groups_changed"]
+            if each["by_design"]
+        ]
+        if by_design:
+            yield f"{release}: forgotten by design (KIP-915)", _first(by_design)
+
+
+def _failure(failed: Json) -> Iterator[Row]:
+    at = "not said" if failed["at_offset"] is None else f"{failed['at_offset']}, {time_text(failed['time'])}"
+    yield ("at offset", at)
+    yield ("record", failed["record_type"] or "not said")
+    yield ("group", failed["group"] or "not said")
+    yield ("said", failed["said"])
+    yield ("goes with it", f"{counted(failed['groups'], 'group')}, {counted(failed['offsets'], 'offset')}")
+    mended = (
+        ""
+        if failed["known"] is None
+        else f", mended in {', '.join(failed['mended_in'])}"
+        if failed["mended_in"]
+        else ", open"
+    )
+    yield ("known as", f"{failed['known'] or UNKNOWN_FAULT}{mended}")
+    for remedy in failed["remedies"]:
+        yield ("helps", remedy)
+
+
+def _first(rows: Sequence[Row]) -> list[Row]:
+    more = len(rows) - _NAMED
+    return [*rows[:_NAMED], *([(f"and {more} more", "")] if more > 0 else [])]
+
+
+def _notes(report: Json) -> list[str]:
+    return [f"note: not rehearsed: {each}" for each in report["not_rehearsed"]] + [f"note: {_NOT_RUN}"]
+
+
+def _markdown_table(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| " + " | ".join(rows[0]) + " |"
+    yield "|" + "---|" * len(rows[0])
+    for row in rows[1:]:
+        yield "| " + " | ".join(map(escaped, row)) + " |"
+
+
+def _html_table(rows: Sequence[Row], *, has_head: bool) -> str:
+    out: list[Any] = ["<table>"]
+    for number, row in enumerate(rows):
+        tag = "th" if has_head and number == 0 else "td"
+        out.append("<tr>" + "".join(f"<{tag}>{as_html(cell)}</{tag}>" for cell in row) + "</tr>")
+    return "".join([*out, "</table>"])

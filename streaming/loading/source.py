@@ -1,0 +1,146 @@
+"""The log that is rehearsed: from a recording, or read from the brokers into one that goes with the rehearsal.
+
+What the two readers of the log deliver is what a broker ends with: committed offsets without those of aborted
+transactions, and all membership. Commits of a transaction that is open are not among them, which is said.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from coordinator_model.log_replica import LogReplica
+from coordinator_model.state.findings import Position
+from streaming.base.errors import CannotTellError
+from streaming.config.kafka_sections import KafkaSection
+from streaming.kafka.broker_queries import cluster_id
+from streaming.kafka.client_settings import admin_client
+from streaming.recording.file_format import Header, RecordedRecord, open_new_recording, open_recording
+from streaming.recording.recorder import LogRecorder, header_of
+
+Advance = Callable[[float], None]
+
+Offsets = Mapping[tuple[str, int], tuple[int, int, str]]
+"""Topic and partition → committed offset, its leader epoch, and its metadata."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedGroup:
+    """A group as the replica has it.
+
+    Attributes:
+        type: `classic`, `consumer`, `share` or `streams`.
+        partition: of the log.
+        members: how many.
+        epoch: of a group that is not classic, else None: a broker does not say a generation.
+        offsets: committed.
+    """
+
+    type: str
+    partition: int
+    members: int
+    epoch: int | None
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A log to rehearse.
+
+    Attributes:
+        file: the recording.
+        option: what named the file.
+        header: its first line.
+        cluster_id: of the brokers that it was read from; None of a recording, which does not say.
+        read_at_ms: when.
+        records: partition → how many there are.
+        groups: name → the group at the end.
+        not_rehearsed: what is left out, a sentence each.
+    """
+
+    file: Path
+    option: str
+    header: Header
+    cluster_id: str | None
+    read_at_ms: int
+    records: Mapping[int, int]
+    groups: Mapping[str, ExpectedGroup]
+    not_rehearsed: tuple[str, ...] = field(default=())
+
+    def read(self) -> Iterator[RecordedRecord]:
+        """All records, in the file's order."""
+        with open_recording(self.file, self.option) as recording:
+            yield from recording
+
+
+def of_recording(file: Path, advance: Advance, option: str = "--from") -> Source:
+    """A recording as a source. Raises UsageError: it is none."""
+    with open_recording(file, option) as recording:
+        replica, records = LogReplica(recording.header.offsets_topic_partitions), Counter[int]()
+        for record in recording:
+            replica.replay(Position(record.partition, record.offset, record.timestamp_ms), record.key, record.value)
+            records[record.partition] += 1
+            if not records[record.partition] % 1000:
+                advance(recording.fraction_read)
+    replica.settle()
+    return Source(
+        file=file,
+        option=option,
+        header=recording.header,
+        cluster_id=None,
+        read_at_ms=int(time.time() * 1000),
+        records=records,
+        groups=_expected(replica),
+    )
+
+
+def of_brokers(kafka: KafkaSection, file: Path, advance: Advance) -> Source:
+    """The log of a cluster, read into `file`.
+
+    Raises:
+        CannotTellError: it cannot be read to its end.
+    """
+    with admin_client(kafka, "rehearsal") as admin:
+        found = cluster_id(admin)
+    header = header_of(kafka)
+    left_out = []
+    with closing(LogRecorder(kafka, list(range(header.offsets_topic_partitions)))) as recorder:
+        left_out += [
+            f"partition {partition}: offset commits of an open transaction, among its last {count} offsets"
+            for partition, count in sorted(recorder.open_transactions.items())
+        ]
+        with open_new_recording(file, header, "--bootstrap-server") as recording:
+            for record in recorder.records(advance):
+                recording.write(record)
+        if recorder.stepped_over:
+            partition = min(recorder.stepped_over)
+            raise CannotTellError(
+                f"{kafka.offsets_topic} partition {partition}: found a batch that cannot be read, accepted: none such"
+            )
+    return replace(
+        of_recording(file, lambda _share: None, "--bootstrap-server"), cluster_id=found, not_rehearsed=tuple(left_out)
+    )
+
+
+def _expected(replica: LogReplica) -> dict[str, ExpectedGroup]:
+    found = {}
+    for name, state in sorted(replica.living().items()):
+        if not state.exists:
+            continue
+        modern, classic = state.membership.modern_group, state.membership.classic_group
+        members = modern.members if modern is not None else classic.members if classic is not None else ()
+        found[name] = ExpectedGroup(
+            type=state.type,
+            partition=state.partition,
+            members=len(members),
+            epoch=None if modern is None else modern.epoch,
+            # What is below 0 a broker does not answer.
+            offsets={
+                (topic, partition): (of.offset, of.leader_epoch, of.metadata)
+                for topic, partition, of in replica.offsets(name)
+                if of.offset >= 0
+            },
+        )
+    return found

@@ -1,0 +1,132 @@
+"""Logs of the group coordinator that brokers of some releases do not load, each as the cleaner may leave it.
+
+Made of recordings of real brokers, with each group renamed so that a log has partitions to itself:
+
+    well           classic, consumer, share and streams groups as 4.3.1 writes them
+    early_offsets  the offsets of a streams group stand before its other records
+    no_upgrade     a group was upgraded and downgraded; the tombstone of the upgrade is cleaned away
+    classic        classic groups alone, as 4.1 and later write them
+    of_3_9         classic groups as 3.9 writes them
+    own            all that a broker of the release wrote itself, where there is a recording of it
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from coordinator_model.state.shards import offsets_partition
+from streaming.recording.file_format import Header, RecordedRecord, open_new_recording, open_recording
+
+RECORDINGS: Final = Path(__file__).parent / "recordings"
+PARTITIONS: Final = 10
+"""Of each log."""
+_IN_ALL: Final = 6 * PARTITIONS
+
+Change = Callable[[list[RecordedRecord]], list[RecordedRecord]]
+
+_OFFSET_COMMIT: Final = b"\x00\x01"
+_GROUP_METADATA: Final = b"\x00\x02"
+
+
+def records_of(*files: str) -> list[RecordedRecord]:
+    """Records of recordings, one after the other."""
+    found = []
+    for file in files:
+        with open_recording(RECORDINGS / file) as recording:
+            found += list(recording)
+    return found
+
+
+def group_of(record: RecordedRecord) -> str:
+    """Whose record it is."""
+    size = int.from_bytes(record.key[2:4])
+    return record.key[4 : 4 + size].decode("utf-8")
+
+
+def of_group(records: Iterable[RecordedRecord], group: str) -> list[RecordedRecord]:
+    """Records of one group."""
+    return [record for record in records if group_of(record) == group]
+
+
+def offsets_first(records: list[RecordedRecord]) -> list[RecordedRecord]:
+    """Commits before all else, as the cleaner leaves a group that committed before its records were last written."""
+    return sorted(records, key=lambda record: record.key[:2] != _OFFSET_COMMIT)
+
+
+def without_upgrade_tombstone(records: list[RecordedRecord]) -> list[RecordedRecord]:
+    """Without tombstones of the classic group."""
+    return [record for record in records if not (record.key[:2] == _GROUP_METADATA and record.value is None)]
+
+
+def in_partitions(
+    records: Iterable[RecordedRecord], partitions: int, places: range, prefix: str
+) -> list[RecordedRecord]:
+    """The records with their groups renamed, so that each is in one of these partitions of a log with so many."""
+    names: dict[str, str] = {}
+    found, ends = [], dict.fromkeys(places, 0)
+    for record in records:
+        group = group_of(record)
+        if group not in names:
+            named = (f"{prefix}-{group}-{number}" for number in range(10_000))
+            names[group] = next(name for name in named if offsets_partition(name, partitions) in places)
+        name = names[group].encode("utf-8")
+        key = record.key[:2] + len(name).to_bytes(2) + name + record.key[4 + len(group.encode("utf-8")) :]
+        partition = offsets_partition(names[group], partitions)
+        found.append(replace(record, key=key, partition=partition, offset=ends[partition]))
+        ends[partition] += 1
+    return found
+
+
+def streams_log() -> list[RecordedRecord]:
+    """Records of a streams group that committed."""
+    records = records_of("4.3.1/share-and-streams.ndjson.gz")
+    groups = {group_of(record) for record in records if record.key[:2] == b"\x00\x11"}
+    return [record for record in records if group_of(record) in groups]
+
+
+def _migrated() -> list[RecordedRecord]:
+    """Records of groups that were upgraded online and came back."""
+    records = records_of("4.3.1/conversions.ndjson.gz")
+    tombstones = {group_of(of) for of in records if of.key[:2] == _GROUP_METADATA and of.value is None}
+    back = {group_of(of) for of in records if of.key[:2] == b"\x00\x03" and of.value is None}
+    return [record for record in records if group_of(record) in tombstones & back]
+
+
+def _classic(folder: str) -> list[RecordedRecord]:
+    records = records_of(f"{folder}/classic.ndjson.gz")
+    return [record for record in records if record.key[:2] in (_OFFSET_COMMIT, _GROUP_METADATA)]
+
+
+def logs(release: str = "") -> dict[str, tuple[range, list[RecordedRecord]]]:
+    """Log → its partitions of the `PARTITIONS * 6` that one recording of all has, and its records.
+
+    `own` is that of a release; without one, or a recording of it, there is none.
+    """
+    well = records_of(*(f"4.3.1/{name}.ndjson.gz" for name in ("classic", "consumer", "offsets", "share-and-streams")))
+    made = {
+        "well": well,
+        "early_offsets": offsets_first(streams_log()),
+        "no_upgrade": without_upgrade_tombstone(_migrated()),
+        "classic": _classic("4.3.1"),
+        "of_3_9": _classic("3.9.1"),
+    }
+    if release and (recordings := sorted((RECORDINGS / release).glob("*.ndjson.gz"))):
+        of_4_3_1 = ["scenarios.ndjson"] if release == "4.3.1" else []
+        made["own"] = records_of(*(f"{release}/{file.name}" for file in recordings), *of_4_3_1)
+    found = {}
+    for number, (name, records) in enumerate(made.items()):
+        places = range(number * PARTITIONS, (number + 1) * PARTITIONS)
+        found[name] = places, in_partitions(records, _IN_ALL, places, name)
+    return found
+
+
+def write(file: Path, *names: str, release: str = "") -> Path:
+    """A recording of these logs, or of all; returns where it is."""
+    made = logs(release)
+    header = Header(kafka_version="4.3.1", offsets_topic_partitions=_IN_ALL, topics=())
+    with open_new_recording(file, header) as recording:
+        for name in names or made:
+            for record in made[name][1]:
+                recording.write(record)
+    return file
