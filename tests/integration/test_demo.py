@@ -19,7 +19,7 @@ from streaming.demo.scenario import GROUPS
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 
 SECONDS: Final = 25
-"""More than a start takes, on a machine with nothing else to do, and less than a roll there and back takes anywhere."""
+"""Less than a roll there and back takes anywhere."""
 
 FIRST_SECONDS: Final = 180.0
 LONGEST_SECONDS: Final = 480.0
@@ -38,17 +38,19 @@ class Ended:
 
 
 def test_ends_by_itself(tmp_path: Path) -> None:
-    """Not before its time; exit status 1 says that something was not shown until then, and what. Nothing is left."""
+    """Not before its time, but for Ctrl-C: once all is shown, or with what a slow machine has not shown. Nothing is left."""
     begun = time.monotonic()
     with started(tmp_path, "--seconds", str(SECONDS)) as demo:
         over = ended(demo, tmp_path, begun)
-    *steps, last = over.error_lines
+    steps, failures = over.error_lines[: -over.status or None], over.error_lines[len(over.error_lines) - over.status :]
 
-    assert (1, [], []) == (over.status, over.left, over.scratch)
+    assert over.status in (0, 1)
+    assert ([], []) == (over.left, over.scratch)
     assert SECONDS - 1 < over.seconds
     assert over.lines[0].startswith("page http://127.0.0.1:")
     assert [] == [line for line in steps if not line.startswith("demo: ")]
-    assert re.fullmatch(r"error: the demo did not show: .*downgrade of orders-service \(done 0, seen 0\)", last)
+    assert any(f"not all is shown after {SECONDS} s: going on until it is" in line for line in steps)
+    assert all(re.fullmatch(r"error: the demo did not show in \d+ s: .* of orders-service .*", of) for of in failures)
 
 
 def test_ctrl_c_before_it_is_up(tmp_path: Path) -> None:

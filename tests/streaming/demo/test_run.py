@@ -7,7 +7,7 @@ import pytest
 
 from streaming.base.doubt import said
 from streaming.base.errors import CheckFailed
-from streaming.demo.run import _judge
+from streaming.demo.run import _missing
 from streaming.demo.scenario import GROUPS, ROLLED_GROUP
 
 REASON: dict[str, Any] = {"reason": "the stream stands still", "since": 1_795_246_819_567}
@@ -28,7 +28,7 @@ def rolls(upgrades: int, downgrades: int, failure: Exception | None = None) -> A
 
 def test_a_demo_that_showed_every_roll_has_shown_all() -> None:
     """There and back once, and up once more: seen as often as done."""
-    _judge(monitor(*GROUPS), rolls(2, 1), rolls(2, 1))
+    assert [] == _missing(monitor(*GROUPS), rolls(2, 1), rolls(2, 1))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,4 @@ def test_a_demo_that_showed_every_roll_has_shown_all() -> None:
 )
 def test_what_was_not_shown_is_named(shown: Any, done: Any, seen: Any, missing: str) -> None:
     """Each thing by its name, and nothing else."""
-    with pytest.raises(CheckFailed) as failed:
-        _judge(shown, done, seen)
-
-    assert f"the demo did not show: {missing}" == str(failed.value)
+    assert [missing] == _missing(shown, done, seen)
