@@ -38,7 +38,7 @@ class Ended:
 
 
 def test_ends_by_itself(tmp_path: Path) -> None:
-    """Not before its time, but for Ctrl-C: once all is shown, or with what a slow machine has not shown. Nothing is left."""
+    """After its time, once all is shown; or with what a slow machine has not shown. Nothing is left."""
     begun = time.monotonic()
     with started(tmp_path, "--seconds", str(SECONDS)) as demo:
         over = ended(demo, tmp_path, begun)
