@@ -11,7 +11,7 @@ from streaming.base.logging_setup import get_logger
 from streaming.end_offsets.open_transactions import RecordTimes
 from streaming.end_offsets.store import Topic, TopicPartition
 from streaming.kafka.broker_queries import topic_id
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.lazy_admin import AdminConnection
 from streaming.kafka.list_offsets import EARLIEST, LATEST, list_offsets
 
 _log = get_logger("end_offsets")
@@ -59,8 +59,8 @@ class OffsetsClient(Protocol):
         ...
 
 
-class KafkaOffsetsClient:
-    """kafka-python behind the protocol. It connects with the first question, so that `close` can end that, too.
+class KafkaOffsetsClient(AdminConnection):
+    """kafka-python behind the protocol.
 
     Args:
         settings: of `KafkaAdminClient`; time limits are tightened, because a sample that comes late is worth nothing.
@@ -68,7 +68,7 @@ class KafkaOffsetsClient:
     """
 
     def __init__(self, settings: Mapping[str, Any], record_times: RecordTimes | None = None) -> None:
-        self._admin = LazyAdmin(settings)
+        super().__init__(settings)
         self._record_times = record_times
         self._refused: set[str] = set()
         self._epochs: dict[TopicPartition, int] = {}
@@ -118,7 +118,7 @@ class KafkaOffsetsClient:
         """See `OffsetsClient`."""
         if self._record_times is not None:
             self._record_times.close()
-        self._admin.close()
+        super().close()
 
     def _log_refused(self, described: list[dict[str, Any]]) -> None:
         """Say once of each topic that it is there, but not for us: it would be missing without a word."""

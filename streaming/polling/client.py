@@ -16,7 +16,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 
 from coordinator_model.state.membership import CLASSIC, CONSUMER, SHARE, STREAMS
 from streaming.base.errors import first_line
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.lazy_admin import AdminConnection
 from streaming.polling import answers
 from streaming.polling.answers import Described, Offsets
 from streaming.polling.missing import GROUP_REFUSED, TOPIC_REFUSED, Missing, lots
@@ -89,12 +89,8 @@ class _Found:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-class KafkaGroupsClient:
-    """kafka-python behind the protocol; it connects with the first question."""
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """With settings of `KafkaAdminClient`."""
-        self._admin = LazyAdmin(settings)
+class KafkaGroupsClient(AdminConnection):
+    """kafka-python behind the protocol."""
 
     def ask(self, shown: Mapping[str, str], wanted: Callable[[str], bool] = lambda _: True) -> Round:
         """See `GroupsClient`; of the groups that are listed the `wanted` alone."""
@@ -128,10 +124,6 @@ class KafkaGroupsClient:
             lists_all=None if operations is None else "DESCRIBE" in operations,
             failure=failure or missing.failure(),
         )
-
-    def close(self) -> None:
-        """See `GroupsClient`."""
-        self._admin.close()
 
     def _ask_broker(self, broker: int, found: _Found, wanted: Callable[[str], bool]) -> None:
         by_type: dict[str, list[str]] = {}
