@@ -7,13 +7,13 @@ as a change of a rule. The same sources give the same bytes.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from dashboards import alerts, runbook, v2
+from dashboards import alerts, runbook
 from dashboards.group import GROUP
 from dashboards.monitor_health import MONITOR_HEALTH
 from dashboards.overview import OVERVIEW
@@ -23,23 +23,11 @@ GENERATED: Final = Path(__file__).parent / "generated"
 RULES: Final = "rules.yaml"
 COMMAND: Final = "python -m dashboards.build"
 
-CLASSIC: Final = "classic"
-V2: Final = "v2"
-SCHEMAS: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
-    CLASSIC: lambda board: board,
-    V2: v2.resource,
-}
-"""Schema → what makes it of a classic dashboard. Classic boards load in Grafana 10 and later, v2 from 12.2 on."""
-
 _HEADER: Final = f"# Made by `{COMMAND}`; change dashboards/alerts.py and dashboards/thresholds.py instead.\n"
 
 
-def boards(schema: str = CLASSIC) -> dict[str, dict[str, Any]]:
-    """File name → dashboard.
-
-    Args:
-        schema: of `SCHEMAS`.
-    """
+def boards() -> dict[str, dict[str, Any]]:
+    """File name → dashboard, in the schema that Grafana 10 and later load."""
     made = {
         "overview": OVERVIEW,
         "group": GROUP,
@@ -47,20 +35,18 @@ def boards(schema: str = CLASSIC) -> dict[str, dict[str, Any]]:
         "monitor_health": MONITOR_HEALTH,
         "runbook": runbook.board(),
     }
-    return {f"{name}.json": SCHEMAS[schema](board.to_json()) for name, board in made.items()}
+    return {f"{name}.json": board.to_json() for name, board in made.items()}
 
 
-def files(runbook_url: str | None = None, grafana_url: str | None = None, schema: str = CLASSIC) -> dict[str, str]:
+def files(runbook_url: str | None = None, grafana_url: str | None = None) -> dict[str, str]:
     """File name → text of all that is made.
 
     Args:
         runbook_url: where the runbook is published, for the links of alerts; None for none of its own.
         grafana_url: where Grafana is, likewise.
-        schema: of the dashboards, of `SCHEMAS`.
     """
     made = {
-        name: json.dumps(board, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        for name, board in boards(schema).items()
+        name: json.dumps(board, indent=2, sort_keys=True, ensure_ascii=False) + "\n" for name, board in boards().items()
     }
     rules = alerts.rules(runbook_url, grafana_url)
     made[RULES] = _HEADER + yaml.safe_dump(rules, sort_keys=False, allow_unicode=True, width=120)

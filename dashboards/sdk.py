@@ -21,7 +21,6 @@ with warnings.catch_warnings():
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.models import common as common_model
     from grafana_foundation_sdk.models import dashboard as dashboard_model
-    from grafana_foundation_sdk.models import dashboardv2beta1 as v2_model
     from grafana_foundation_sdk.models import prometheus as prometheus_model
     from grafana_foundation_sdk.models import text as text_model
 
@@ -39,5 +38,4 @@ __all__ = [
     "text",
     "text_model",
     "timeseries",
-    "v2_model",
 ]

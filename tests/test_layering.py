@@ -101,6 +101,7 @@ KEPT_APART: Final = (
         "rules ask states; layouts are the groups' business",
     ),
     ("streaming.metrics.catalogue", "streaming.*", "the catalogue is data that dashboards read too"),
+    ("streaming.watchers.*", "streaming.kafka.lazy_admin", "streaming/kafka/cluster_client.py asks brokers for them"),
     ("streaming.spark.java", "streaming.[!b]*", "runs before anything is installed"),
 )
 

@@ -41,12 +41,6 @@ def build(
             "--grafana-url", metavar="U", help="Where Grafana is, for alerts' links; without it they have none."
         ),
     ] = None,
-    schema: Annotated[
-        str,
-        typer.Option(
-            "--schema", metavar="S", help="Of the dashboards: classic, for Grafana 10 and later, or v2, from 12.2 on."
-        ),
-    ] = "classic",
 ) -> None:
     """Write dashboards (JSON) and alert rules (YAML) into a directory."""
     from dashboards import build as builder  # imported late, with the SDK
@@ -54,12 +48,8 @@ def build(
     for option, link in (("--runbook-url", runbook_url), ("--grafana-url", grafana_url)):
         if link is not None and not link.startswith(("http://", "https://")):
             raise UsageError(f"{option}: found {link!r}, accepted: a whole address, http://… or https://…")
-    if schema not in builder.SCHEMAS:
-        raise UsageError(f"--schema: found {schema!r}, accepted: {' or '.join(builder.SCHEMAS)}")
-    if schema != builder.CLASSIC and out is None:
-        raise UsageError(f"--schema: found {schema!r} without --out, accepted: a directory beside the committed boards")
     directory = builder.GENERATED if out is None else out
-    made = builder.files(runbook_url, grafana_url, schema)
+    made = builder.files(runbook_url, grafana_url)
     if check:
         stale = builder.differing(made, directory)
         if stale:

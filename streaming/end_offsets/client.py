@@ -11,7 +11,7 @@ from streaming.base.logging_setup import get_logger
 from streaming.end_offsets.open_transactions import written_ms
 from streaming.end_offsets.store import Topic, TopicPartition
 from streaming.kafka.broker_queries import topic_id
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.lazy_admin import AdminConnection
 from streaming.kafka.list_offsets import EARLIEST, LATEST, list_offsets
 
 _log = get_logger("end_offsets")
@@ -59,15 +59,15 @@ class OffsetsClient(Protocol):
         ...
 
 
-class KafkaOffsetsClient:
-    """kafka-python behind the protocol. It connects with the first question, so that `close` can end that, too.
+class KafkaOffsetsClient(AdminConnection):
+    """kafka-python behind the protocol.
 
     Args:
         settings: of `KafkaAdminClient`; time limits are tightened, because a sample that comes late is worth nothing.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._admin = LazyAdmin(settings)
+        super().__init__(settings)
         self._leaders: dict[TopicPartition, int] = {}
         self._refused: set[str] = set()
         self._epochs: dict[TopicPartition, int] = {}
@@ -114,10 +114,6 @@ class KafkaOffsetsClient:
         """See `OffsetsClient`."""
         with self._admin.asking("Fetch"):
             return written_ms(self._admin, places, self._leaders)
-
-    def close(self) -> None:
-        """See `OffsetsClient`."""
-        self._admin.close()
 
     def _log_refused(self, described: list[dict[str, Any]]) -> None:
         """Say once of each topic that it is there, but not for us: it would be missing without a word."""

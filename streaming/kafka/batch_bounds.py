@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import FetchRequest
 
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.lazy_admin import AdminConnection
 
 _NEWEST: Final = 12
 """Version of Fetch up to which topics are named; later ones have their ids."""
@@ -53,8 +53,8 @@ class Batch(NamedTuple):
         return self.records == self.last - self.first + 1
 
 
-class BatchBounds:
-    """kafka-python's connections; it connects with the first question. Used by one thread.
+class BatchBounds(AdminConnection):
+    """kafka-python's connections. Used by one thread.
 
     Args:
         settings: of `KafkaAdminClient`.
@@ -62,9 +62,8 @@ class BatchBounds:
     """
 
     def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._topic = topic
-        self._admin = LazyAdmin(settings)
 
     def after(self, partition: int, offset: int, leader: int) -> int | None:
         """The offset after the batch that this one is in; None where the leader does not say."""
@@ -74,14 +73,8 @@ class BatchBounds:
                 found = [of for topic in answer.responses for of in topic.partitions if not of.error_code]
                 return end_of_batch(bytes(found[0].records or b""), offset) if found else None
         except (KafkaError, OSError, RuntimeError):
-            # A new client looks at the brokers again.
-            self.close()
-            self._admin = LazyAdmin(self._settings)
+            self._renew()
             return None
-
-    def close(self) -> None:
-        """Let go of all connections."""
-        self._admin.close()
 
 
 def end_of_batch(records: bytes, offset: int) -> int | None:

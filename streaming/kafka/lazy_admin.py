@@ -211,6 +211,27 @@ class LazyAdmin:
         _close(former)
 
 
+class AdminConnection:
+    """Who asks brokers by a `LazyAdmin` of its own. It connects with the first question.
+
+    Args:
+        settings: of `KafkaAdminClient`.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._admin = LazyAdmin(settings)
+
+    def close(self) -> None:
+        """Let go of all connections; a call under way in another thread ends with an error."""
+        self._admin.close()
+
+    def _renew(self) -> None:
+        """Let go of all connections; the next question is asked over new ones, after a look at the brokers."""
+        self._admin.close()
+        self._admin = LazyAdmin(self._settings)
+
+
 def error_of(code: int) -> type[KafkaError] | None:
     """The error that a broker's code stands for; None for none."""
     found: type[KafkaError] = errors.for_code(code)

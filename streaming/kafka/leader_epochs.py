@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from kafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVersionError
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
-from streaming.kafka.lazy_admin import AWAY, LazyAdmin, error_of
+from streaming.kafka.lazy_admin import AWAY, AdminConnection, error_of
 
 _AS_A_CONSUMER: Final = -1
 _ANY_EPOCH: Final = -1
@@ -29,16 +29,8 @@ class EpochEnd(NamedTuple):
 NOT_KNOWN: Final = EpochEnd(-1, -1)
 
 
-class LeaderEpochs:
-    """kafka-python's connections: it has no method for this request. It connects with the first question.
-
-    Args:
-        settings: of `KafkaAdminClient`.
-    """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = settings
-        self._admin = LazyAdmin(settings)
+class LeaderEpochs(AdminConnection):
+    """kafka-python's connections: it has no method for this request."""
 
     def ends(self, asked: Collection[Place], leaders: Mapping[tuple[str, int], int]) -> dict[Place, EpochEnd]:
         """Of those that are answered, `NOT_KNOWN` where a leader knows none or may not tell us.
@@ -80,14 +72,8 @@ class LeaderEpochs:
         except (IncompatibleBrokerVersion, UnsupportedVersionError):
             return dict.fromkeys(asked, NOT_KNOWN)
         except (KafkaError, OSError, RuntimeError):
-            # A new client looks at the brokers again.
-            self.close()
-            self._admin = LazyAdmin(self._settings)
+            self._renew()
             return {}
-
-    def close(self) -> None:
-        """Let go of all connections; a call under way in another thread ends with an error."""
-        self._admin.close()
 
 
 def _ends(answer: Any, asked: Mapping[str, Mapping[int, int]]) -> dict[Place, EpochEnd]:  # noqa: ANN401 - kafka-python has no types

@@ -17,7 +17,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from coordinator_model.state.membership import CLASSIC, CONSUMER, SHARE, STREAMS
 from coordinator_model.state.shards import offsets_partition
 from streaming.base.errors import first_line
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.lazy_admin import AdminConnection
 from streaming.polling import answers
 from streaming.polling.answers import Described, Offsets
 from streaming.polling.missing import GROUP_REFUSED, TOPIC_REFUSED, Missing, lots
@@ -94,8 +94,8 @@ class _Found:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-class KafkaGroupsClient:
-    """kafka-python behind the protocol; it connects with the first question.
+class KafkaGroupsClient(AdminConnection):
+    """kafka-python behind the protocol.
 
     Args:
         settings: of `KafkaAdminClient`.
@@ -103,7 +103,7 @@ class KafkaGroupsClient:
     """
 
     def __init__(self, settings: Mapping[str, Any], offsets_topic: str = "") -> None:
-        self._admin = LazyAdmin(settings)
+        super().__init__(settings)
         self._offsets_topic = offsets_topic
 
     def ask(self, shown: Mapping[str, str], wanted: Callable[[str], bool] = lambda _: True) -> Round:
@@ -157,10 +157,6 @@ class KafkaGroupsClient:
         except (KafkaError, ValueError):
             return {}
         return {of["partition_index"]: of["leader_id"] for of in described["partitions"]}
-
-    def close(self) -> None:
-        """See `GroupsClient`."""
-        self._admin.close()
 
     def _ask_broker(self, broker: int, found: _Found, wanted: Callable[[str], bool]) -> None:
         by_type: dict[str, list[str]] = {}

@@ -10,15 +10,17 @@ from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.first_records import RecordLooks
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.kafka import client_settings
-from streaming.watchers.broker_watch import BrokerWatch, KafkaBrokersClient
+from streaming.kafka.cluster_client import ClusterClient
+from streaming.kafka.leader_epochs import LeaderEpochs
+from streaming.watchers.broker_watch import BrokerWatch
 from streaming.watchers.clock_doubt import ClockJumps
-from streaming.watchers.cut_logs import CutLogs, KafkaEpochsClient
-from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
+from streaming.watchers.cut_logs import CutLogs
+from streaming.watchers.hang_sampler import HangSampler
 from streaming.watchers.lag_sampler import LagSampler
-from streaming.watchers.lag_times import KafkaTimesClient, LagTimes
+from streaming.watchers.lag_times import LagTimes
 from streaming.watchers.no_records import NoRecords
 from streaming.watchers.overdue_watch import OverdueWatch
-from streaming.watchers.session_timeouts import KafkaConfigsClient, SessionTimeoutSampler
+from streaming.watchers.session_timeouts import SessionTimeoutSampler
 
 
 class Watcher(Protocol):
@@ -62,8 +64,8 @@ def watchers(
         interval_ms=config.end_offsets.interval_ms,
         file=ends_file,
     )
-    suspects = HangSampler(board, lambda: KafkaGroupsClient(settings("suspects")), clock_ms)
-    timeouts = SessionTimeoutSampler(board, lambda: KafkaConfigsClient(settings("session-timeouts")), clock_ms)
+    suspects = HangSampler(board, lambda: ClusterClient(settings("suspects")), clock_ms)
+    timeouts = SessionTimeoutSampler(board, lambda: ClusterClient(settings("session-timeouts")), clock_ms)
     watch = OverdueWatch(
         board,
         publish,
@@ -75,7 +77,7 @@ def watchers(
     lag = LagSampler(
         board.lag_history, lambda: board.shown.groups, ends, lambda: board.health.ready()[0], clock_ms, suspects.look
     )
-    times = LagTimes(ends, lambda: KafkaTimesClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
+    times = LagTimes(ends, lambda: ClusterClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
     no_records = NoRecords(
         ends,
         lambda: RecordLooks(settings("first-records")),
@@ -84,13 +86,13 @@ def watchers(
     )
     cut_logs = CutLogs(
         ends,
-        lambda: KafkaEpochsClient(settings("cut-logs")),
+        lambda: LeaderEpochs(settings("cut-logs")),
         lambda: board.shown.groups,
         lambda: board.health.ready()[0],
         clock_ms,
     )
     # Coordinators of polled groups are asked anyway, and who is away for how long is in the log alone.
     asking = () if polled else (suspects, timeouts)
-    brokers = BrokerWatch(board, lambda: KafkaBrokersClient(settings("broker-watch")), publish, clock_ms)
+    brokers = BrokerWatch(board, lambda: ClusterClient(settings("broker-watch")), publish, clock_ms)
     looking = (no_records,) if config.end_offsets.read_records else ()
     return [sampler, brokers, *asking, watch, lag, times, *looking, cut_logs]

@@ -7,7 +7,6 @@ cluster): where they are not said, they are asked for once an hour, as brokers l
 answer, what they said before holds.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -19,15 +18,10 @@ from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
 from streaming.base.threads import Connection, Repeating
 from streaming.board.board import Board
-from streaming.kafka.broker_apis import asked_each
-from streaming.kafka.broker_queries import configurations, settings_of
-from streaming.kafka.lazy_admin import LazyAdmin
 
 CHECK_EVERY_SECONDS: Final = 2.0
 FRESH_MS: Final = 30_000
 """How long an answer is held to."""
-REFUSED_SECONDS: Final = 3_600.0
-"""How long configurations are not asked for again that brokers do not say."""
 
 _log = get_logger("broker_watch")
 
@@ -42,30 +36,6 @@ class BrokersClient(Protocol):
     def close(self) -> None:
         """Let go of all connections; a call under way in another thread ends with an error."""
         ...
-
-
-class KafkaBrokersClient:
-    """kafka-python behind the protocol."""
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """With settings of `KafkaAdminClient`."""
-        self._admin = LazyAdmin(settings)
-        self._not_before = 0.0
-
-    def brokers(self) -> BrokerSettings:
-        """See `BrokersClient`."""
-        answers = self._admin.ask(asked_each)
-        now = time.monotonic()
-        if now < self._not_before:
-            return settings_of(answers, [])
-        held = self._admin.ask(lambda admin: configurations(admin, answers))
-        if not held:
-            self._not_before = now + REFUSED_SECONDS
-        return settings_of(answers, held)
-
-    def close(self) -> None:
-        """See `BrokersClient`."""
-        self._admin.close()
 
 
 class BrokerWatch:

@@ -6,8 +6,8 @@ last record before it, so one that is older than the partition's leader now is a
 KIP-320, which consumers ask for the same reason): DESCRIBE on the topic is all it takes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, Protocol
 
 import numpy as np
 from kafka.errors import KafkaError
@@ -19,7 +19,7 @@ from streaming.base.threads import Connection, Repeating
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import OffsetTable, table_of
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
-from streaming.kafka.leader_epochs import LeaderEpochs
+from streaming.kafka.leader_epochs import EpochEnd
 
 AT_ONCE: Final = 500
 """Epochs that one round asks about: a broker answers from memory."""
@@ -31,15 +31,15 @@ _log = get_logger("cut_logs")
 Epoch = tuple[str, int, int]
 """Topic, partition, leader epoch."""
 
-NOT_SAID: Final = (1 << 63) - 1
+_NOT_SAID: Final = (1 << 63) - 1
 """In place of the end of an epoch that a leader does not know, or may not tell us."""
 
 
 class EpochsClient(Protocol):
     """What is asked of a cluster. Every method may raise KafkaError, OSError or RuntimeError."""
 
-    def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
-        """The offset after the last record of each epoch or an earlier one; `NOT_SAID` where a leader knows none.
+    def ends(self, asked: Collection[Epoch], leaders: Mapping[TopicPartition, int], /) -> dict[Epoch, EpochEnd]:
+        """The last record of each epoch or an earlier one; negative where a leader knows none.
 
         `leaders` maps each partition to the broker that leads it. What another broker has to answer, or this one in a
         moment, is left out.
@@ -49,26 +49,6 @@ class EpochsClient(Protocol):
     def close(self) -> None:
         """Let go of all connections; a call under way in another thread ends with an error."""
         ...
-
-
-class KafkaEpochsClient:
-    """The brokers behind the protocol.
-
-    Args:
-        settings: of `KafkaAdminClient`.
-    """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._epochs = LeaderEpochs(settings)
-
-    def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
-        """See `EpochsClient`."""
-        ends = self._epochs.ends(list(epochs), leaders)
-        return {place: end.offset if end.offset >= 0 else NOT_SAID for place, end in ends.items()}
-
-    def close(self) -> None:
-        """See `EpochsClient`."""
-        self._epochs.close()
 
 
 class CutLogs:
@@ -132,14 +112,14 @@ class CutLogs:
 
     def _ask(self, epochs: list[Epoch], leaders: Mapping[TopicPartition, int]) -> None:
         try:
-            answers = self._connection.client.epoch_ends(epochs, leaders)
+            answers = self._connection.client.ends(epochs, leaders)
         except (KafkaError, OSError, RuntimeError) as error:
             self._connection.drop()
             self._outage.failed(error)
             return
         self._outage.succeeded()
         # A leader that does not say is let be; there may be another one day.
-        self._answers |= answers
+        self._answers |= {epoch: end.offset if end.offset >= 0 else _NOT_SAID for epoch, end in answers.items()}
         if not answers.keys() >= {*epochs}:
             self._ends.doubt_leaders()
 

@@ -9,11 +9,9 @@ It needs the permission DESCRIBE on the groups, and does without: a group that i
 hour, and logged once. Of failures in a row the first is logged, and their end.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from kafka.errors import KafkaError
@@ -27,7 +25,7 @@ from streaming.base.threads import Connection, Repeating
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags
-from streaming.kafka.lazy_admin import AWAY, LazyAdmin, error_of
+from streaming.kafka.cluster_client import ReportedGroup
 
 CHECK_EVERY_SECONDS: Final = 5.0
 MOST_ASKED: Final = 50
@@ -37,52 +35,19 @@ CALM_MS: Final = 60_000
 
 REFUSED_MS: Final = 3_600_000
 
-_REFUSED: Final = "GroupAuthorizationFailed"
-_CODE: Final = re.compile(r"\[Error (\d+)\]")
-"""How kafka-python begins what it says of a broker's error."""
-
 _log = get_logger("suspects")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a coordinator said of one group: its state in Kafka's word and its members, or that we may not know.
-
-    `away` is that of a broker that does not coordinate it, or not yet.
-    """
-
-    state: str = ""
-    members: int = 0
-    refused: bool = False
-    away: bool = False
 
 
 class GroupsClient(Protocol):
     """What the sampler asks of a cluster. Both methods may raise KafkaError, OSError or RuntimeError."""
 
-    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
+    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, ReportedGroup]:
         """Groups that this broker coordinates; those it knows nothing of are left out."""
         ...
 
     def close(self) -> None:
         """Let go of all connections; a call under way in another thread ends with an error."""
         ...
-
-
-class KafkaGroupsClient:
-    """kafka-python behind the protocol."""
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """With settings of `KafkaAdminClient`."""
-        self._admin = LazyAdmin(settings)
-
-    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
-        """See `GroupsClient`."""
-        return self._admin.ask(lambda client: _answers(client.describe_groups(list(groups), broker)))
-
-    def close(self) -> None:
-        """See `GroupsClient`."""
-        self._admin.close()
 
 
 class HangSampler:
@@ -188,11 +153,11 @@ class HangSampler:
                 self._board.ends.doubt_leaders()
                 continue
             for held in groups:
-                self._take(held, answers.get(held.name, Answer()), self._clock_ms())
+                self._take(held, answers.get(held.name, ReportedGroup()), self._clock_ms())
         if failed is not None:
             raise failed
 
-    def _take(self, held: BoardGroup, answer: Answer, now_ms: int) -> None:
+    def _take(self, held: BoardGroup, answer: ReportedGroup, now_ms: int) -> None:
         name = held.name
         if answer.away:
             # Asked again with the next check: by then the topic is described again, if another broker leads it.
@@ -208,21 +173,6 @@ class HangSampler:
         reported = hang_suspicion.described(self._answers.get(name), answer.state, answer.members, step_offset, now_ms)
         self._answers = {**self._answers, name: reported}
         self._not_before_ms[name] = now_ms if reported.rebalancing else now_ms + CALM_MS
-
-
-def _answers(reported: Mapping[str, Mapping[str, Any]]) -> dict[str, Answer]:
-    found = ((name, _answer(said)) for name, said in reported.items())
-    return {name: answer for name, answer in found if answer is not None}
-
-
-def _answer(said: Mapping[str, Any]) -> Answer | None:
-    error = said.get("error")
-    if error:
-        code = _CODE.match(error)
-        if code is not None and error_of(int(code[1])) in AWAY:
-            return Answer(away=True)
-        return Answer(refused=True) if _REFUSED in error else None
-    return Answer(state=str(said.get("group_state") or ""), members=len(said.get("members") or ()))
 
 
 def _may_hang(words: GroupWords) -> bool:

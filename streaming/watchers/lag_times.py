@@ -7,7 +7,7 @@ for as many partitions as `AT_ONCE`; who gives no answer is asked again after `A
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from kafka.errors import KafkaError
 
@@ -16,8 +16,6 @@ from streaming.base.outage import Outage
 from streaming.base.threads import Connection, Repeating
 from streaming.end_offsets.bisection import Bisection
 from streaming.end_offsets.store import EndOffsets, TopicPartition
-from streaming.kafka.lazy_admin import LazyAdmin
-from streaming.kafka.list_offsets import list_offsets
 
 AT_ONCE: Final = 100
 """Partitions that one round asks about: an answer is a look into an index and a segment, on the broker's disk."""
@@ -47,30 +45,6 @@ class TimesClient(Protocol):
     def close(self) -> None:
         """Let go of all connections; a call under way in another thread ends with an error."""
         ...
-
-
-class KafkaTimesClient:
-    """kafka-python behind the protocol; it connects with the first question.
-
-    Args:
-        settings: of `KafkaAdminClient`.
-    """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._admin = LazyAdmin(settings)
-
-    def first_since(
-        self, times_ms: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]
-    ) -> tuple[dict[TopicPartition, Answer], Collection[TopicPartition]]:
-        """See `TimesClient`."""
-        listed = list_offsets(self._admin, times_ms, leaders)
-        if len(listed.away) == len(times_ms):
-            listed.raise_if_none()
-        return {place: (of.offset, of.timestamp) for place, of in listed.found.items()}, listed.away
-
-    def close(self) -> None:
-        """See `TimesClient`."""
-        self._admin.close()
 
 
 class LagTimes:

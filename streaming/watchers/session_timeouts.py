@@ -8,22 +8,17 @@ It needs the permission DESCRIBE_CONFIGS on the groups, and does without: the ti
 """
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, Protocol
-
-from kafka.admin import ConfigResource, ConfigResourceType
+from typing import Final, Protocol
 
 from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
 from streaming.base.threads import Connection, Repeating
 from streaming.board.board import Board
-from streaming.kafka.lazy_admin import LazyAdmin
 
 CHECK_EVERY_SECONDS: Final = 10.0
 MOST_ASKED: Final = 200
 FRESH_MS: Final = 60_000
 """How long an answer, or that there was none, is held to."""
-
-_OPTION: Final = "consumer.session.timeout.ms"
 
 _log = get_logger("session_timeouts")
 
@@ -38,28 +33,6 @@ class ConfigsClient(Protocol):
     def close(self) -> None:
         """Let go of all connections; a call under way in another thread ends with an error."""
         ...
-
-
-class KafkaConfigsClient:
-    """kafka-python behind the protocol."""
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """With settings of `KafkaAdminClient`."""
-        self._admin = LazyAdmin(settings)
-
-    def session_timeouts(self, groups: Collection[str]) -> Mapping[str, int]:
-        """See `ConfigsClient`."""
-        asked = [ConfigResource(ConfigResourceType.GROUP, group, {_OPTION: None}) for group in groups]
-        return self._admin.ask(lambda client: _timeouts(client.describe_configs(asked, config_filter="all")))
-
-    def close(self) -> None:
-        """See `ConfigsClient`."""
-        self._admin.close()
-
-
-def _timeouts(held: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, int]:
-    groups = held.get("group", {})
-    return {group: int(options[_OPTION]["value"]) for group, options in groups.items() if _OPTION in options}
 
 
 class SessionTimeoutSampler:

@@ -96,22 +96,6 @@ class TestBuild:
         assert 2 == main(["dashboards", "build", "--out", str(tmp_path / "file")])
         assert "error: --out: found" in capsys.readouterr().err
 
-    def test_second_schema(self, tmp_path: Path) -> None:
-        """With `--schema v2` the same files hold resources for Grafana 12.2 and later."""
-        assert 0 == main(["dashboards", "build", "--schema", "v2", "--out", str(tmp_path)])
-
-        assert sorted(files()) == sorted(path.name for path in tmp_path.iterdir())
-        assert "dashboard.grafana.app/v2beta1" == json.loads((tmp_path / "group.json").read_text("utf-8"))["apiVersion"]
-        assert 0 == main(["dashboards", "build", "--schema", "v2", "--out", str(tmp_path), "--check"])
-
-    @pytest.mark.parametrize("arguments", [["--schema", "v3", "--out", "x"], ["--schema", "v2"]])
-    def test_second_schema_does_not_take_the_place_of_the_first(
-        self, arguments: list[str], capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        """A schema there is not, and one that would overwrite the committed boards, are usage errors."""
-        assert 2 == main(["dashboards", "build", *arguments])
-        assert f"error: --schema: found {arguments[1]!r}" in capsys.readouterr().err
-
 
 class TestPush:
     """`push` leaves the boards in a folder, once."""

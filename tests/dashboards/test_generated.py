@@ -15,7 +15,7 @@ from coordinator_model.gates.verdict import NOTE, STOP, UNKNOWN
 from dashboards import build
 from dashboards.alert import SEVERITIES
 from dashboards.board import panels as board_panels
-from dashboards.build import COMMAND, GENERATED, RULES, SCHEMAS
+from dashboards.build import COMMAND, GENERATED, RULES
 from dashboards.panels import NARROWEST, PHASE_COLOURS, PROTOCOL_COLOURS, READINESS_COLOURS, STATE_COLOURS
 from dashboards.promql import COUNT
 from dashboards.signals import LEFTOVER_TYPES, PHASE_CODES
@@ -182,15 +182,14 @@ def test_legends_are_shown(name: str) -> None:
             assert all(target["legendFormat"] for target in panel["targets"]), panel["title"]
 
 
-@pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("name", BOARDS)
-def test_series_of_a_panel_differ_in_colour(name: str, schema: str) -> None:
+def test_series_of_a_panel_differ_in_colour(name: str) -> None:
     """Colours go by a series' place, in Grafana 10 as in 12.
 
     By name they do not: Grafana 10 hashes the field's, which is the same for all series, to one colour. An override
     colours one series, each with its own.
     """
-    for title, look in field_configs(name, schema):
+    for title, look in field_configs(name):
         assert "palette-classic" == look["defaults"]["color"]["mode"], title
         assert not look["defaults"]["color"].get("fixedColor"), title
         own = [
@@ -203,17 +202,10 @@ def test_series_of_a_panel_differ_in_colour(name: str, schema: str) -> None:
         assert len(own) == len({colour for _, _, colour in own}), title
 
 
-def field_configs(name: str, schema: str) -> list[tuple[str, dict[str, Any]]]:
-    """(title, field configuration) of each time series of a board, where Grafana reads it."""
-    board = build.boards(schema)[f"{name}.json"]
-    if schema == build.CLASSIC:
-        return [(of["title"], of["fieldConfig"]) for of in board_panels(board) if of["type"] == "timeseries"]
-    elements = [element["spec"] for element in board["spec"]["elements"].values()]
-    return [
-        (of["title"], of["vizConfig"]["spec"]["fieldConfig"])
-        for of in elements
-        if of["vizConfig"]["group"] == "timeseries"
-    ]
+def field_configs(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """(title, field configuration) of each time series of a board."""
+    board = build.boards()[f"{name}.json"]
+    return [(of["title"], of["fieldConfig"]) for of in board_panels(board) if of["type"] == "timeseries"]
 
 
 @pytest.mark.parametrize(
@@ -420,11 +412,10 @@ def test_panels_fill_their_rows_and_do_not_overlap(name: str) -> None:
         assert 24 == width or name == "runbook", f"line {y} is {width} wide"
 
 
-@pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("name", BOARDS)
-def test_columns_of_a_table_fit_the_screen(name: str, schema: str) -> None:
+def test_columns_of_a_table_fit_the_screen(name: str) -> None:
     """On 1440 pixels, with Grafana's menu beside, no table is cut, and no heading and no word in it."""
-    for title, span, spec in tables(name, schema):
+    for title, span, spec in tables(name):
         assert not spec["fieldConfig"]["defaults"]["custom"]["filterable"], title
         widths = drawn_widths(span, spec)
         assert sum(widths.values()) <= table_pixels(span), f"{title}: {widths}"
@@ -459,17 +450,15 @@ def properties(spec: dict[str, Any], column: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("name", BOARDS)
-def test_overrides_are_of_columns_there_are(name: str, schema: str) -> None:
+def test_overrides_are_of_columns_there_are(name: str) -> None:
     """What an override of a table is for, and what it is sorted by, is one of its columns."""
-    for title, _, spec in tables(name, schema):
+    for title, _, spec in tables(name):
         named = {each["matcher"]["options"] for each in spec["fieldConfig"]["overrides"]}
         named |= {each["displayName"] for each in spec["options"].get("sortBy", ())}
         assert named <= {*columns(spec)}, title
 
 
-@pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize(
     ("name", "title", "label", "worst_first"),
     [
@@ -477,11 +466,9 @@ def test_overrides_are_of_columns_there_are(name: str, schema: str) -> None:
         ("rolling_upgrade", "Reasons of the gates", "effect", (STOP, UNKNOWN, NOTE)),
     ],
 )
-def test_what_is_worst_stands_first(
-    name: str, title: str, label: str, worst_first: tuple[str, ...], schema: str
-) -> None:
+def test_what_is_worst_stands_first(name: str, title: str, label: str, worst_first: tuple[str, ...]) -> None:
     """Critical before warning, stop before unknown: rows are sorted by a rank of the query, which is no column then."""
-    (spec,) = (spec for held, _, spec in tables(name, schema) if held == title)
+    (spec,) = (spec for held, _, spec in tables(name) if held == title)
     (expr,) = spec["exprs"]
     ids = [each["id"] for each in spec["transformations"]]
     options = {each["id"]: each["options"] for each in spec["transformations"]}
@@ -499,43 +486,23 @@ def table_pixels(span: int) -> int:
     return span * (GRID_PIXELS + GAP_PIXELS) // 24 - GAP_PIXELS - PANEL_PIXELS
 
 
-def tables(name: str, schema: str) -> list[tuple[str, int, dict[str, Any]]]:
-    """(title, columns of the grid, what makes the table) of each table of a board, where Grafana reads it."""
-    board = build.boards(schema)[f"{name}.json"]
-    if schema == build.CLASSIC:
-        return [
-            (
-                of["title"],
-                of["gridPos"]["w"],
-                {
-                    "fieldConfig": of["fieldConfig"],
-                    "options": of["options"],
-                    "transformations": of["transformations"],
-                    "exprs": [target["expr"] for target in of["targets"]],
-                },
-            )
-            for of in board_panels(board)
-            if of["type"] == "table"
-        ]
-    spans = {
-        item["spec"]["element"]["name"]: item["spec"]["width"]
-        for row in board["spec"]["layout"]["spec"]["rows"]
-        for item in row["spec"]["layout"]["spec"]["items"]
-    }
-    found = []
-    for key, element in board["spec"]["elements"].items():
-        of = element["spec"]
-        if of["vizConfig"]["group"] == "table":
-            data = of["data"]["spec"]
-            made = {
-                **of["vizConfig"]["spec"],
-                "transformations": [
-                    {"id": each["kind"], "options": each["spec"]["options"]} for each in data["transformations"]
-                ],
-                "exprs": [query["spec"]["query"]["spec"]["expr"] for query in data["queries"]],
-            }
-            found.append((of["title"], spans[key], made))
-    return found
+def tables(name: str) -> list[tuple[str, int, dict[str, Any]]]:
+    """(title, columns of the grid, what makes the table) of each table of a board."""
+    board = build.boards()[f"{name}.json"]
+    return [
+        (
+            of["title"],
+            of["gridPos"]["w"],
+            {
+                "fieldConfig": of["fieldConfig"],
+                "options": of["options"],
+                "transformations": of["transformations"],
+                "exprs": [target["expr"] for target in of["targets"]],
+            },
+        )
+        for of in board_panels(board)
+        if of["type"] == "table"
+    ]
 
 
 def columns(spec: dict[str, Any]) -> list[str]:

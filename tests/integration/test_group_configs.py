@@ -14,8 +14,8 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.kafka.broker_queries import broker_settings, group_configs
 from streaming.kafka.client_settings import python_settings
+from streaming.kafka.cluster_client import ClusterClient
 from streaming.kafka.log_scan import scanned
-from streaming.watchers.session_timeouts import KafkaConfigsClient
 from tests.brokers_by_release import broker as broker_of
 
 pytestmark = pytest.mark.broker
@@ -48,7 +48,7 @@ def test_configurations_of_a_group_s_own(broker: EmbeddedBroker, kafka: KafkaSec
     admin.close()
 
     # The setting is the controller's at once, and the broker's once it has read the controller's log.
-    client = KafkaConfigsClient(python_settings(kafka, "session-timeouts"))
+    client = ClusterClient(python_settings(kafka, "session-timeouts"))
     deadline = time.monotonic() + PROPAGATION_SECONDS
     while (timeouts := client.session_timeouts(["orders", "unconfigured"]))["orders"] == 47_000:
         assert time.monotonic() < deadline

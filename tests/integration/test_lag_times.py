@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.end_offsets.bisection import PRECISION_MS, Bisection
 from streaming.end_offsets.client import KafkaOffsetsClient
-from streaming.watchers.cut_logs import KafkaEpochsClient
-from streaming.watchers.lag_times import KafkaTimesClient
+from streaming.kafka.cluster_client import ClusterClient
+from streaming.kafka.leader_epochs import LeaderEpochs
 
 pytestmark = pytest.mark.broker
 
@@ -27,7 +27,7 @@ def test_times_of_records_are_found_by_asking_for_offsets(tmp_path: Path) -> Non
         for number in range(100):
             producer.produce("t", b"x", timestamp=NOW_MS + number // 10 * HOUR_MS)
         producer.flush(30)
-        client = KafkaTimesClient({"bootstrap_servers": [broker.bootstrap_servers]})
+        client = ClusterClient({"bootstrap_servers": [broker.bootstrap_servers]})
         leaders = {("t", 0): 1, ("t", 7): 1}
         found = {}
         for offset in (0, 5, 10, 47, 99):
@@ -38,12 +38,12 @@ def test_times_of_records_are_found_by_asking_for_offsets(tmp_path: Path) -> Non
         beyond, _ = client.first_since({("t", 0): NOW_MS + 200 * HOUR_MS}, leaders)
         missing, again = client.first_since({("t", 0): 0, ("t", 7): 0}, leaders)
         client.close()
-        epochs = KafkaEpochsClient({"bootstrap_servers": [broker.bootstrap_servers]})
+        epochs = LeaderEpochs({"bootstrap_servers": [broker.bootstrap_servers]})
         topic = KafkaOffsetsClient({"bootstrap_servers": [broker.bootstrap_servers]}).describe(["t"], [])[0]
-        ended = epochs.epoch_ends([("t", 0, topic.leader_epochs[0])], {("t", 0): topic.leaders[0]})
+        ended = epochs.ends([("t", 0, topic.leader_epochs[0])], {("t", 0): topic.leaders[0]})
         epochs.close()
 
-    assert {("t", 0, topic.leader_epochs[0]): 100} == ended
+    assert {("t", 0, topic.leader_epochs[0]): 100} == {epoch: end.offset for epoch, end in ended.items()}
     for offset, written_ms in found.items():
         assert written_ms is not None
         assert abs(written_ms - (NOW_MS + offset // 10 * HOUR_MS)) <= PRECISION_MS

@@ -33,10 +33,10 @@ from streaming.history.log_archive import RecordKeeper
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore
 from streaming.kafka.client_settings import confluent_settings, python_settings
+from streaming.kafka.cluster_client import ClusterClient, ReportedGroup
 from streaming.kafka.permissions import PERMISSIONS, READ_LOG
 from streaming.kafka.preflight import DESCRIBE_GROUPS, broker_findings, preflight
 from streaming.recording.file_format import RecordedRecord, RecordingReader, open_recording
-from streaming.watchers.hang_sampler import Answer, KafkaGroupsClient
 from tests.group_tool import GroupTool
 from tests.kafka_oracle import KAFKA_JARS
 from tests.left_out import needs_kafka_jars
@@ -361,9 +361,9 @@ class TestCheck:
     def test_group_that_may_not_be_described_is_no_suspect(self, cluster: Cluster) -> None:
         """The coordinator's refusal is distinguished from all other answers."""
         config = load(None, cluster.environment("monitor"), {})
-        client = KafkaGroupsClient(python_settings(config.kafka, "suspects"))
+        client = ClusterClient(python_settings(config.kafka, "suspects"))
         try:
-            assert {"modern": Answer(refused=True)} == client.describe(["modern"], 1)
+            assert {"modern": ReportedGroup(refused=True)} == client.describe(["modern"], 1)
         finally:
             client.close()
 

@@ -19,8 +19,9 @@ from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.sampler import EndOffsetSampler
 from streaming.end_offsets.store import EndOffsets
 from streaming.kafka.client_settings import python_settings
+from streaming.kafka.cluster_client import ClusterClient
 from streaming.recording.recorder import LogRecorder
-from streaming.watchers.hang_sampler import HangSampler, KafkaGroupsClient
+from streaming.watchers.hang_sampler import HangSampler
 from streaming.watchers.lag_sampler import LagSampler
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.in_process_members import InProcessMember
@@ -109,7 +110,7 @@ def test_rebalance_that_hangs_is_reported_once_and_healthy_groups_are_not(broker
             time.sleep(0.2)
             board = board_of(kafka, clock)
         asked: list[str] = []
-        client = KafkaGroupsClient(python_settings(kafka, "suspects"))
+        client = ClusterClient(python_settings(kafka, "suspects"))
         sampler = HangSampler(board, lambda: client, clock)
         lag = LagSampler(board.lag_history, lambda: board.shown.groups, board.ends, lambda: True, clock, sampler.look)
         watch = OverdueWatch(board, board.add_events, clock, lambda: sampler.answers)

@@ -1,6 +1,6 @@
 """Where brokers convert no group, nothing is said to block an upgrade; it is said once they do."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,7 @@ from lab.builders import assignment, group_metadata, member
 from streaming.base.batch_rows import Row
 from streaming.board import gates
 from streaming.board.board import Board
-from streaming.kafka.broker_apis import BrokerAnswer
-from streaming.watchers import broker_watch
-from streaming.watchers.broker_watch import FRESH_MS, BrokerWatch, KafkaBrokersClient
+from streaming.watchers.broker_watch import FRESH_MS, BrokerWatch
 from tests.brokers_by_release import brokers
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, classic_group, log_ends
@@ -114,40 +112,6 @@ def test_once_the_protocol_is_on_it_is_said() -> None:
     rig.look()
 
     assert ["upgrade_blocked"] == [of["kind"] for of in rig.published]
-
-
-class FakeAdmin:
-    """Brokers that say their abilities and, unless they refuse, their configurations."""
-
-    def __init__(self, held: Sequence[Mapping[str, Any]]) -> None:
-        self.held = held
-        self.configurations = 0
-
-    def ask(self, question: Callable[[Any], Any]) -> Any:
-        return question(self)
-
-
-@pytest.mark.parametrize(
-    ("held", "expected"), [([], 1), ([{"offsets.topic.num.partitions": {"value": "50"}}], 3)], ids=["refused", "said"]
-)
-def test_configurations_that_are_refused_are_asked_for_once_an_hour(
-    held: Sequence[Mapping[str, Any]], expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Brokers log each refusal, and somebody reads that; what they can do is asked all the same."""
-    admin: Any = FakeAdmin(held)
-
-    def configurations(admin: FakeAdmin, _: object) -> Sequence[Mapping[str, Any]]:
-        admin.configurations += 1
-        return admin.held
-
-    monkeypatch.setattr(broker_watch, "asked_each", lambda _: [BrokerAnswer(brokers(["4.3"])[0], {})])
-    monkeypatch.setattr(broker_watch, "configurations", configurations)
-    client = KafkaBrokersClient({})
-    monkeypatch.setattr(client, "_admin", admin)
-    found = [client.brokers() for _ in range(3)]
-
-    assert expected == admin.configurations
-    assert [brokers(["4.3"])] * 3 == [of.brokers for of in found]
 
 
 def test_once_all_brokers_are_upgraded_it_is_said() -> None:

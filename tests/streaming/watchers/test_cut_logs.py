@@ -1,7 +1,7 @@
 """Logs that were cut off before the monitor began: the leader epochs of commits tell, once the brokers were asked."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -19,7 +19,8 @@ from lab import builders
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
-from streaming.watchers.cut_logs import NOT_SAID, CutLogs, Epoch, KafkaEpochsClient
+from streaming.kafka.leader_epochs import NOT_KNOWN, EpochEnd, LeaderEpochs
+from streaming.watchers.cut_logs import CutLogs, Epoch
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, sample
 from tests.streaming.fake_cluster import FakeCluster
@@ -37,9 +38,15 @@ class FakeEpochs(FakeCluster[Epoch]):
     ended: dict[int, int] = field(default_factory=dict)
     moved: bool = False
 
-    def epoch_ends(self, epochs: Iterable[Epoch], leaders: Mapping[TopicPartition, int]) -> dict[Epoch, int]:
-        self.note(*epochs)
-        return {} if self.moved else {of: self.ended.get(of[2], NOT_SAID) for of in epochs if of[:2] in leaders}
+    def ends(self, asked: Collection[Epoch], leaders: Mapping[TopicPartition, int], /) -> dict[Epoch, EpochEnd]:
+        self.note(*asked)
+        if self.moved:
+            return {}
+        return {
+            of: EpochEnd(of[2], self.ended[of[2]]) if of[2] in self.ended else NOT_KNOWN
+            for of in asked
+            if of[:2] in leaders
+        }
 
 
 class Rig:
@@ -144,15 +151,18 @@ def test_leader_that_moved_is_asked_where_it_is() -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (None, {("t", 0, 4): 70}),
+        (None, {("t", 0, 4): EpochEnd(4, 70)}),
         (FencedLeaderEpochError, {}),
         (NotLeaderForPartitionError, {}),
-        (TopicAuthorizationFailedError, {("t", 0, 4): NOT_SAID}),
+        (TopicAuthorizationFailedError, {("t", 0, 4): NOT_KNOWN}),
     ],
     ids=["answered", "fenced", "led elsewhere", "not permitted"],
 )
 def test_what_a_broker_answers(
-    brokers: FakeBrokers, error: type[KafkaError] | None, said: Mapping[Epoch, int], monkeypatch: pytest.MonkeyPatch
+    brokers: FakeBrokers,
+    error: type[KafkaError] | None,
+    said: Mapping[Epoch, EpochEnd],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Not here is no answer; a refusal is one."""
     of = SimpleNamespace(partition=0, error_code=0 if error is None else error.errno, leader_epoch=4, end_offset=70)
@@ -162,7 +172,7 @@ def test_what_a_broker_answers(
 
     monkeypatch.setattr(brokers, "send", answer)
 
-    assert said == KafkaEpochsClient({}).epoch_ends([("t", 0, 4)], {("t", 0): 1})
+    assert said == LeaderEpochs({}).ends([("t", 0, 4)], {("t", 0): 1})
 
 
 def test_brokers_that_are_away_or_do_not_say_change_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -13,7 +12,8 @@ from lab.builders import REBALANCE_TIMEOUT_MS, offset_commit, topic_id
 from streaming.board.board import Board
 from streaming.board.lag_columns import measure, table_of
 from streaming.end_offsets.store import STALE_AFTER_MS, Topic
-from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, Answer, HangSampler, KafkaGroupsClient
+from streaming.kafka.cluster_client import ReportedGroup
+from streaming.watchers.hang_sampler import CALM_MS, MOST_ASKED, REFUSED_MS, HangSampler
 from streaming.watchers.overdue_watch import OverdueWatch
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, THEN_MS, board_of, classic_group, described, log_ends, sample
@@ -26,9 +26,9 @@ TIMEOUT_MS = REBALANCE_TIMEOUT_MS
 class FakeGroups(FakeCluster[tuple[int, list[str]]]):
     """What is said of each group."""
 
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, ReportedGroup] = field(default_factory=dict)
 
-    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, Answer]:
+    def describe(self, groups: Collection[str], broker: int) -> Mapping[str, ReportedGroup]:
         self.note((broker, sorted(groups)))
         return {name: self.answers[name] for name in groups if name in self.answers}
 
@@ -98,7 +98,7 @@ def test_nobody_else_is_asked_about(end: int, ready: bool) -> None:
 def test_calm_suspect_is_left_alone_for_a_while() -> None:
     """One that rebalances is looked at with every look."""
     made = rig("calm", "moving")
-    made.cluster.answers = {"calm": Answer("Stable", 1), "moving": Answer(PREPARING, 1)}
+    made.cluster.answers = {"calm": ReportedGroup("Stable", 1), "moving": ReportedGroup(PREPARING, 1)}
 
     for pause_ms in (0, 5_000, 5_000):
         made.look(after_ms=pause_ms)
@@ -111,7 +111,7 @@ def test_calm_suspect_is_left_alone_for_a_while() -> None:
 def test_refused_suspect_is_reported_once_and_left_alone() -> None:
     """All else works without the permission."""
     made = rig("a", "b")
-    made.cluster.answers = dict.fromkeys("ab", Answer(refused=True))
+    made.cluster.answers = dict.fromkeys("ab", ReportedGroup(refused=True))
 
     with capture_logs() as logs:
         for _ in range(5):
@@ -128,7 +128,7 @@ def test_only_so_many_are_asked_about_at_once_and_all_in_turn() -> None:
     """A whole cluster that falls silent is no reason to flood its brokers."""
     names = [f"g{number:03}" for number in range(2 * MOST_ASKED)]
     made = rig(*names)
-    made.cluster.answers = dict.fromkeys(names, Answer("Stable", 1))
+    made.cluster.answers = dict.fromkeys(names, ReportedGroup("Stable", 1))
 
     made.look()
     made.look(after_ms=5_000)
@@ -141,10 +141,10 @@ def test_only_so_many_are_asked_about_at_once_and_all_in_turn() -> None:
 def test_coordinator_that_moved_is_asked_about_with_the_next_look() -> None:
     """The offsets topic is described at once: until then it is unknown."""
     made = rig("a")
-    made.cluster.answers = {"a": Answer(away=True)}
+    made.cluster.answers = {"a": ReportedGroup(away=True)}
     made.look()
     doubted = made.board.ends.take_doubt()
-    made.cluster.answers = {"a": Answer(PREPARING, 1)}
+    made.cluster.answers = {"a": ReportedGroup(PREPARING, 1)}
     made.look(after_ms=5_000)
 
     assert doubted
@@ -152,32 +152,10 @@ def test_coordinator_that_moved_is_asked_about_with_the_next_look() -> None:
     assert PREPARING == made.sampler.answers["a"].state
 
 
-@pytest.mark.parametrize(
-    ("error", "answer"),
-    [
-        ("[Error 16] NotCoordinatorError", {"a": Answer(away=True)}),
-        ("[Error 14] CoordinatorLoadInProgressError", {"a": Answer(away=True)}),
-        ("[Error 30] GroupAuthorizationFailedError", {"a": Answer(refused=True)}),
-        ("[Error 69] GroupIdNotFoundError", {}),
-        (None, {"a": Answer("Stable", 1)}),
-    ],
-)
-def test_what_kafka_python_reports(
-    error: str | None, answer: Mapping[str, Answer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A broker that does not coordinate the group is no answer about it."""
-    client = KafkaGroupsClient({})
-    said: dict[str, object] = {"a": {"error": error, "group_state": "Stable", "members": [{}]}}
-    asked = SimpleNamespace(describe_groups=lambda *_: said)
-    monkeypatch.setattr(client, "_admin", SimpleNamespace(ask=lambda question: question(asked)))
-
-    assert answer == client.describe(["a"], 1)
-
-
 def test_suspect_stays_one_while_its_lag_is_not_known() -> None:
     """A leader that is away is no commit: what the coordinator answered is not forgotten for it."""
     made = rig("a")
-    made.cluster.answers = {"a": Answer(PREPARING, 1)}
+    made.cluster.answers = {"a": ReportedGroup(PREPARING, 1)}
     made.look()
     made.board.ends.record(made.now_ms + STALE_AFTER_MS + 1, {}, {})
     for _ in range(3):
@@ -193,7 +171,7 @@ def test_brokers_that_are_away_end_nothing() -> None:
     made.cluster.down = OSError("gone")
     made.look()
     made.cluster.down = None
-    made.cluster.answers = {"a": Answer("Stable", 1)}
+    made.cluster.answers = {"a": ReportedGroup("Stable", 1)}
     made.look(after_ms=5_000)
 
     assert (2, ["a"]) == (made.cluster.connections, list(made.sampler.answers))
@@ -202,7 +180,7 @@ def test_brokers_that_are_away_end_nothing() -> None:
 def test_answers_of_who_is_no_suspect_any_more_are_forgotten() -> None:
     """It commits again."""
     made = rig("a")
-    made.cluster.answers = {"a": Answer(PREPARING, 1)}
+    made.cluster.answers = {"a": ReportedGroup(PREPARING, 1)}
     made.look()
     assert ["a"] == list(made.sampler.answers)
 
@@ -239,7 +217,7 @@ def test_records_of_an_open_transaction_wait_for_nobody() -> None:
 def test_rebalance_that_does_not_end_is_one_event_and_a_gauge_until_it_does() -> None:
     """From suspicion to event and back, by the answers alone."""
     made = rig("a", "b")
-    made.cluster.answers = {"a": Answer(PREPARING, 3), "b": Answer("Stable", 1)}
+    made.cluster.answers = {"a": ReportedGroup(PREPARING, 3), "b": ReportedGroup("Stable", 1)}
     watch = OverdueWatch(made.board, made.board.add_events, lambda: made.now_ms, lambda: made.sampler.answers)
 
     for _ in range((TIMEOUT_MS + 60_000) // 5_000):
@@ -253,7 +231,7 @@ def test_rebalance_that_does_not_end_is_one_event_and_a_gauge_until_it_does() ->
         stuck[0]["detail"]["described_members"],
     )
 
-    made.cluster.answers["a"] = Answer("Stable", 3)
+    made.cluster.answers["a"] = ReportedGroup("Stable", 3)
     made.look(after_ms=5_000)
     watch.check()
     assert frozenset() == made.board.findings.overdue["rebalance_stuck"]
