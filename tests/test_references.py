@@ -31,6 +31,8 @@ MADE_ELSEWHERE: Final = frozenset(
         # By a monitor, in its state directory and its checkpoint.
         "monitor.json", "resume.json", "identity.json", "events.ndjson", "end-offsets.json",
         "lease.json", "coordinators-agreed.json",
+        # By a rehearsal that is to keep it.
+        "report.json",
         # By users, and by other programs.
         "monitor.yaml", "demo.yaml",
     }
