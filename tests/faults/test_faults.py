@@ -27,7 +27,7 @@ from tests.left_out import SMALL_DISK, needs_kafka_jars
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     needs_kafka_jars,
 ]
 
@@ -36,6 +36,9 @@ KILLED_AT: Final[tuple[str, ...]] = ("delivered:2",)
 
 DAMAGES: Final = (damage.lose_checkpoint, damage.cut_offsets, damage.older_layout)
 """Those found out before Spark starts; as above."""
+
+PATIENCE_SECONDS: Final = 600.0
+"""More than it takes until a stream that stands still is started again, on a machine with other work to do."""
 
 PER_SECOND: Final = 8.0
 """Slowly, so that something is left to arrive however long a micro-batch takes; what is left is written at once."""
@@ -77,7 +80,7 @@ def tell(log: Log, disturbed: Disturbed, disk: SmallDisk) -> Seen:
     opening, delivered_last, *rest = parts.pop(0)
     # Each is of one group, so it is one micro-batch. When that of the second is read again, the log goes on behind it.
     log.write(opening)
-    until(lambda: bool(reported_in(disturbed.reported_file).batches), 180, "no sink was given anything")
+    until(lambda: bool(reported_in(disturbed.reported_file).batches), PATIENCE_SECONDS, "no sink was given anything")
     log.write(delivered_last)
     disturbed.await_death(monitor)
     log.write(*rest)
@@ -91,7 +94,9 @@ def tell(log: Log, disturbed: Disturbed, disk: SmallDisk) -> Seen:
     if disk.is_mounted:
         disk.fill()
         with Writing(log, parts.pop(0), PER_SECOND):
-            until(lambda: "event=disk_full" in "".join(monitor.error_lines()), 180, "no word of a full disk")
+            until(
+                lambda: "event=disk_full" in "".join(monitor.error_lines()), PATIENCE_SECONDS, "no word of a full disk"
+            )
         seen.disk_was_full = True
         disk.make_room()
     log.write(*[event for part in parts for event in part])
