@@ -14,7 +14,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from unittest import mock
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -29,7 +28,7 @@ from lab.monitor_process import (
 )
 from streaming.config.kafka_sections import KafkaSection
 from streaming.config.loading import load
-from streaming.demo import child_processes, embedded_broker
+from streaming.demo import child_processes
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import Protocol, create_topics
 from streaming.kafka.topic_reader import TopicReader
@@ -122,10 +121,13 @@ class Story:
         self._stack = stack
         self._directory = directory
         self._west = EmbeddedBroker(
-            directory / "west-broker", offsets_partitions=PARTITIONS, heap="384m", properties=QUICK
+            directory / "west-broker",
+            offsets_partitions=PARTITIONS,
+            heap="384m",
+            properties=QUICK,
+            cluster_id=WEST_ID,
         )
-        with mock.patch.object(embedded_broker, "_CLUSTER_ID", WEST_ID):
-            stack.enter_context(self._west)
+        stack.enter_context(self._west)
         east = stack.enter_context(EmbeddedBroker(directory / "broker", offsets_partitions=PARTITIONS))
         self._servers = east.bootstrap_servers
         with ThreadPoolExecutor() as at_once:

@@ -59,8 +59,8 @@ def test_configurations_of_a_group_s_own(broker: EmbeddedBroker, kafka: KafkaSec
     assert ["orders"] == group_configs(kafka)
 
 
-def test_brokers_say_what_they_allow_of_conversions(kafka: KafkaSection) -> None:
-    """Policy and sizes, its defaults included, features, what is in its file."""
+def test_brokers_say_what_they_allow_of_conversions(broker: EmbeddedBroker, kafka: KafkaSection) -> None:
+    """Policy and sizes, its defaults included, features, what is in its file, and whose brokers they are."""
     unbounded = (1 << 31) - 1
 
     assert BrokerSettings(
@@ -80,6 +80,7 @@ def test_brokers_say_what_they_allow_of_conversions(kafka: KafkaSection) -> None
             "transaction.version": 2,
         },
         static_protocols=("classic", "consumer", "share", "streams"),
+        cluster_id=broker.cluster_id,
     ) == broker_settings(kafka)
 
 
