@@ -26,6 +26,7 @@ is away until it polls.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
@@ -63,13 +64,14 @@ def exceeded(transition: Transition) -> Iterator[Finding]:
     known = state.poll_runs
     replaced = {of.member_id for pair in replacements(was, now) for of in pair}
     runs = [run for run in known if _may_go_on(run, transition.time_ms)]
+    alike_before, alike_now = Counter(map(_process, was.values())), Counter(map(_process, now.values()))
     for member_id, member in was.items():
         if member_id not in now and member_id not in replaced and member.rebalance_timeout_ms > 0:
-            _left(runs, member, transition, is_alike=_has_others(member, was))
+            _left(runs, member, transition, is_alike=alike_before[_process(member)] > 1)
     joined: list[PollRun] = []
     for member_id, member in now.items():
         if member_id not in was and member_id not in replaced:
-            joined += _joined(runs, member, transition.time_ms, is_alike=_has_others(member, now))
+            joined += _joined(runs, member, transition.time_ms, is_alike=alike_now[_process(member)] > 1)
     runs.sort(key=lambda run: -run.leaves)  # stable, so that of as many the earlier one stays
     state.poll_runs = tuple(runs[:MOST_KEPT])
     yield from _reported(transition, joined)
@@ -112,12 +114,6 @@ def _may_go_on(run: PollRun, now_ms: int) -> bool:
 
 def _longest_ms(run: PollRun) -> int:
     return int(LONGEST * run.timeout_ms)
-
-
-def _has_others(member: Member, members: Mapping[str, Member]) -> bool:
-    """Whether others of its client id and host are among the members."""
-    name = _process(member)
-    return sum(_process(of) == name for of in members.values()) > 1
 
 
 def _left(runs: list[PollRun], member: Member, transition: Transition, *, is_alike: bool) -> None:

@@ -205,4 +205,5 @@ def test_a_broker_s_answer_is_read(version: int) -> None:
     assert {(topic, 0): (1, 1, True), (topic, 1): (0, 0, True)} == looks.first_at(places, leaders).gaps
     written = written_ms(admin, places, leaders)
     assert [(topic, 0), (topic, 1)] == [*written]
-    assert all(0 <= now_ms - of < 600_000 for of in written.values())
+    # One of the batches is as old as the process of the tests.
+    assert all(0 <= now_ms - of < 86_400_000 for of in written.values())
