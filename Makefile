@@ -36,8 +36,8 @@ classes: setup $(CLASSES) ## the classes of Spark's JVM ready-made, for shorter 
 demo: setup ## embedded Kafka, real members, a rolling upgrade, watched (DEMO_SECONDS=n ends it after n seconds, and once all is shown)
 	@exec $(CONSOLE) demo
 
-# What needs Spark or a broker waits half of its time, so two of its modules run at once. All else runs beside it, takes
-# what it leaves of two cores, and is shown when it is over. What belongs together, what begins: tests/conftest.py.
+# Two modules run at once: what needs Spark or a broker waits half of its time. All else comes before it, as beside it two
+# cores are so busy that monitors stand still. What belongs together, what begins: tests/conftest.py.
 # Nothing is installed for it: the last line says what was not tested, and which command brings it.
 test: classes ## every test, the slow ones included (PYTEST_ARGS="-k name": those, one after another)
 	@rm -f $(CACHE)/left-out; status=0; \
@@ -47,9 +47,8 @@ test: classes ## every test, the slow ones included (PYTEST_ARGS="-k name": thos
 ifdef PYTEST_ARGS
 test: RUNS_OF_TESTS = $(PYTEST) $(PYTEST_ARGS) || status=$$?;
 else
-test: RUNS_OF_TESTS = nice -n 5 $(PYTEST) -m 'not spark and not broker' $(AT_ONCE) >$(CACHE)/tests-beside 2>&1 & \
-	$(PYTEST) -m 'spark or broker' $(AT_ONCE) $(WITH_BROKERS) || status=$$?; \
-	wait $$! || status=$$?; cat $(CACHE)/tests-beside;
+test: RUNS_OF_TESTS = $(PYTEST) -m 'not spark and not broker' $(AT_ONCE) || status=$$?; \
+	$(PYTEST) -m 'spark or broker' $(AT_ONCE) $(WITH_BROKERS) || status=$$?;
 endif
 # All modules with such tests; to load the others would take half a minute. tests/test_makefile.py sees that it is all.
 test: WITH_BROKERS = tests/bench tests/demo tests/faults tests/integration tests/test_compose.py tests/test_package.py
