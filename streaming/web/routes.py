@@ -42,7 +42,7 @@ from streaming.web.connection_limits import CONNECTION, NO_CLIENT, Client, who
 from streaming.web.history_api import BusyError, NoHistoryError
 from streaming.web.openapi import description
 from streaming.web.query_parameters import SHOWN, BadRequestError, NotFoundError, shard_of
-from streaming.web.shared_pages import WAIT_SECONDS, SharedPages
+from streaming.web.shared_pages import ENDING, WAIT_SECONDS, SharedPages
 from streaming.web.unread_answers import InSlices, UnreadAnswers
 
 T = TypeVar("T")
@@ -278,7 +278,12 @@ class Pages:
         """Whether the board may be believed."""
         # In threads of its own: those of the API may all be taken.
         asked = partial(self._api.ready, to_anyone=request.scope.get(ANYONE, False))
-        ready = await asyncio.get_running_loop().run_in_executor(self._threads, asked)
+        try:
+            ready = await asyncio.get_running_loop().run_in_executor(self._threads, asked)
+        except RuntimeError:
+            if not self.closing:
+                raise
+            raise HTTPException(503, ENDING) from None
         return _answer(ready, 200 if ready["ready"] else 503)
 
     def overview(self, _: Request) -> Response:

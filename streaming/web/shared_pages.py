@@ -24,6 +24,9 @@ from streaming.web.unread_answers import UnreadAnswers
 MADE_AT_ONCE: Final = 4
 WAIT_SECONDS: Final = 5.0
 
+ENDING: Final = "monitor: found it ending, accepted: one that runs"
+"""What is asked while its threads take nothing any more."""
+
 _Asked = tuple[bool, GroupShard]
 
 
@@ -42,6 +45,7 @@ class SharedPages:
         self._slots = asyncio.Semaphore(MADE_AT_ONCE)
         # Of their own: where all others are taken by questions to the API, Prometheus is answered all the same.
         self._threads = ThreadPoolExecutor(MADE_AT_ONCE, thread_name_prefix="metrics-page")
+        self._is_closed = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def page(self, client: Client, shard: GroupShard, *, openmetrics: bool) -> "SharedPage":
@@ -62,10 +66,14 @@ class SharedPages:
         except BaseException:
             page.leave(client)
             raise
+        if isinstance(page.failure, BusyError):
+            page.leave(client)
+            raise page.failure
         return page
 
     def close(self) -> None:
         """Begin no page any more."""
+        self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _make(self, asked: _Asked, page: "SharedPage") -> None:
@@ -74,7 +82,7 @@ class SharedPages:
                 if page.is_wanted:
                     await self._fill(asked, page)
         except Exception as error:  # noqa: BLE001 - each reader raises it
-            page.failure = error
+            page.failure = BusyError(ENDING) if self._is_closed else error
         finally:
             del self._in_making[asked]
             page.end()
