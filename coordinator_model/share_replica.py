@@ -47,7 +47,7 @@ class ShareReplica:
             Kafka's default where that is not said.
         gaps: ids of topics in which an offset may have no record, which a client then archives.
         live_from: as a `Replica`'s: below it nothing is an alarm; all is live of a partition that it does not name.
-        redeliveries: is told what becomes done, of all that is live; for a replica of the whole log.
+        redeliveries: gets what becomes done, of all that is live; for a replica of the whole log.
 
     Attributes:
         partitions: what is there, in the order in which it was first met.

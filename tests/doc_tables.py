@@ -84,7 +84,7 @@ def records() -> str:
             "[The coordinator's log](coordinator-log.md).\n",
             *_table(("type", "name", "value versions", "effect on the replica", "tested in"), rows),
             "",
-            "Delivery state of share groups is in another log, `__share_group_state`, whose types count anew:\n",
+            "Delivery state of share groups is in another log, `__share_group_state`, with types from 0 on, too:\n",
             *_table(("type", "name", "value versions", "effect on the replica", "tested in"), _share_state_rows()),
             "",
             "An unknown type is counted and reported once (`unknown_record`), a record that does not decode is counted",

@@ -31,7 +31,7 @@ def partition_unassigned(moment: Moment) -> Iterable[Event]:
 
 
 ALSO_BY_RECORDS: Final = frozenset({"static_member_absent", "offset_rewound"})
-"""Kinds of which the group's next record shows the same event that a look found before it: whoever is first says it."""
+"""Kinds of which the group's next record shows the same event that a look found before it: what comes first says it."""
 
 
 class Row(NamedTuple):

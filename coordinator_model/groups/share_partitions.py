@@ -26,7 +26,7 @@ _LAST: Final = itemgetter(1)
 
 def replay_snapshot(held: SharePartition, value: ShareSnapshotValue) -> None:
     """Type 0: the whole state."""
-    before = NOT_INITIALIZED if is_begun_anew(held, value) else held.highest_start_offset
+    before = NOT_INITIALIZED if is_of_another_epoch(held, value) else held.highest_start_offset
     held.highest_start_offset = max(before, value.start_offset)
     held.snapshot_epoch = value.snapshot_epoch
     held.state_epoch = value.state_epoch
@@ -47,7 +47,7 @@ def replay_update(held: SharePartition, value: ShareUpdateValue) -> None:
         held.highest_start_offset = max(held.highest_start_offset, value.start_offset)
     held.delivery_complete_count = value.delivery_complete_count
     cut_at = held.start_offset
-    if held.last_offset < 0:  # by itself it is the state, and taken as it is
+    if held.last_offset < 0:  # an update alone is the state, and taken as it is
         held.snapshot_epoch, cut_at = value.snapshot_epoch, NOT_INITIALIZED
     held.batches = combined(held.batches, _batches(value.state_batches), cut_at)
 
@@ -67,19 +67,19 @@ def first_not_done(held: SharePartition) -> int | None:
 def newly_done(held: SharePartition, value: ShareSnapshotValue | ShareUpdateValue) -> list[Batch]:
     """What becomes done by a record that is yet to be applied: each offset once, however often it is written.
 
-    A new state epoch begins anew. What lies below a start offset of this one was counted when it was done.
+    A new state epoch begins with nothing done. What lies below a start offset of this one was counted when it was done.
     """
     if not any(each.delivery_state in DONE for each in value.state_batches):
         return []
-    anew = isinstance(value, ShareSnapshotValue) and is_begun_anew(held, value)
-    floor, known = (NOT_INITIALIZED, []) if anew else (held.highest_start_offset, held.batches)
+    is_new = isinstance(value, ShareSnapshotValue) and is_of_another_epoch(held, value)
+    floor, known = (NOT_INITIALIZED, []) if is_new else (held.highest_start_offset, held.batches)
     written = _batches(value.state_batches)
     if len(written) > 1 or written[0].first < floor:
         written = combined((), written, floor)
     return [new for batch in written if batch.state in DONE for new in _not_done_in(known, batch)]
 
 
-def is_begun_anew(held: SharePartition, value: ShareSnapshotValue) -> bool:
+def is_of_another_epoch(held: SharePartition, value: ShareSnapshotValue) -> bool:
     """Whether a snapshot is of another state epoch than what is held, as after a reset."""
     return held.create_ms > 0 and held.state_epoch != value.state_epoch
 

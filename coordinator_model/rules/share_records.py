@@ -46,13 +46,13 @@ def archived(held: SharePartition, place: Position, found: Iterable[tuple[str, G
     findings: list[Finding] = []
     kept = dict(crowd.kept)
     for why, of in found:
-        if crowd.told + len(findings) < MOST_EVENTS:
+        if crowd.reported + len(findings) < MOST_EVENTS:
             findings.append(_finding(held, why, of))
         else:
             kept[why] = _together(kept[why], of) if why in kept else of
     if kept != crowd.kept:
         crowd = replace(crowd, kept=kept, offset=place.offset, at_ms=place.timestamp_ms, ordinal=len(findings))
-    held.crowd = replace(crowd, told=crowd.told + len(findings))
+    held.crowd = replace(crowd, reported=crowd.reported + len(findings))
     return [*events, *events_of(held.id.group, place, findings)]
 
 

@@ -56,7 +56,7 @@ class Crowd:
 
     Attributes:
         since_ms: when the minute began.
-        told: how many events were reported in it.
+        reported: how many events were reported in it.
         kept: cause → what came after them, to be reported together.
         offset: of the record that gave up the last of that.
         at_ms: its time.
@@ -64,7 +64,7 @@ class Crowd:
     """
 
     since_ms: int
-    told: int = 0
+    reported: int = 0
     kept: Mapping[str, GivenUp] = field(default_factory=dict)
     offset: int = -1
     at_ms: int = -1
@@ -91,7 +91,7 @@ class SharePartition:
         delivery_complete_count: offsets from the start offset on that are done, or NOT_KNOWN.
         batches: what is written of offsets from the start on, ascending and apart, neighbours of one kind joined.
         create_ms: when the state was made, by the coordinator's clock; 0 where no snapshot was read.
-        write_ms: when the last snapshot was written, likewise.
+        write_ms: when the last snapshot was written, by the same clock.
         log_partition: of the log that this was read from.
         last_offset: of the last record that was applied, in that log.
         last_ms: time of that record.

@@ -36,7 +36,10 @@ def decode(
         str | None, typer.Argument(metavar="[VALUE_HEX]", help="The record's value; null or - for a tombstone.")
     ] = None,
     share_state: Annotated[
-        bool, typer.Option("--share-state", help=f"Key and value are of {SHARE_STATE_TOPIC}: its types count anew.")
+        bool,
+        typer.Option(
+            "--share-state", help=f"Key and value are of {SHARE_STATE_TOPIC}: its types are numbered from 0, too."
+        ),
     ] = False,
     json: output.Json = False,
 ) -> None:

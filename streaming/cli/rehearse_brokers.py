@@ -156,15 +156,15 @@ def _show(report: dict[str, Any], *, json: bool, markdown: bool, html: Path | No
 
 
 def _end(report: dict[str, Any]) -> None:
-    """End with 1 if a release fails or loses something, before 3 if of one nothing can be told.
+    """End with 1 if a release fails or loses something, before 3 if one could not be tried.
 
     Raises:
-        CannotTellError: of some release nothing can be told, and the others are well.
+        CannotTellError: one release could not be tried, and the others are well.
     """
     from streaming.loading.compared import is_lost  # imported late, as above
 
-    told = [of for of in report["releases"] if "cannot_tell" not in of]
-    if any(is_lost(of) for of in told):
+    tried = [of for of in report["releases"] if "cannot_tell" not in of]
+    if any(is_lost(of) for of in tried):
         raise typer.Exit(CheckFailed.exit_status)
     for of in report["releases"]:
         if "cannot_tell" in of:

@@ -139,7 +139,7 @@ class _ShareState:
             self._events += self.replica.replay(place, record.key, record.value)
 
     def at_end(self) -> list[Event]:
-        """All that it showed; what could not be read of it is told."""
+        """All that it showed; a warning names what could not be read of it."""
         if self._unread:
             output.warn(f"{SHARE_STATE_TOPIC}: {self._unread} records of Kafka 4.0, an early access, are not read")
         for state, batches in sorted(self.replica.unknown_states.items()):
@@ -231,7 +231,7 @@ def _report_undecodable(replica: LogReplica | ShareReplica, reported: int, log: 
 
 
 def _share_counters(replica: ShareReplica, orphans: int) -> dict[str, Any]:
-    """The same of the share coordinator's log, where there is one: its types count anew."""
+    """The same of the share coordinator's log, where there is one: its types are numbered from 0, too."""
     if not replica.counters.records:
         return {}
     more = {"unknown_states": dict(replica.unknown_states)} if replica.unknown_states else {}

@@ -75,7 +75,7 @@ class EmbeddedBroker:
 
     _START_SECONDS: ClassVar = 60.0
     _QUORUM: ClassVar[Sequence[str]] = ("--standalone",)
-    """How its directory is told that it is alone."""
+    """What says to its directory that it is alone."""
 
     def __init__(  # noqa: PLR0913 - what tests and the demo set, each with its default
         self,
@@ -191,7 +191,7 @@ class EmbeddedBroker:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended, by itself or stopped."""
+        """Whether it has ended, stopped or not."""
         return self._process is None or self._process.poll() is not None
 
     def last_words(self) -> str:

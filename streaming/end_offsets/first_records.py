@@ -2,7 +2,7 @@
 
 Transactions leave offsets that are never delivered: a marker at the end of each, and all of those that were aborted.
 Their number is part of lag, and no request of brokers tells them from records (ListOffsets by time answers with a
-marker as with a record): only what a consumer is sent does. Nothing is unpacked of it, since whoever may write to a
+marker as with a record): only what a consumer is sent does. Nothing is unpacked of it, since who may write to a
 topic may write a megabyte that unpacks to a thousand. READ on the topic is what it takes.
 
     a batch                                             holds a record

@@ -57,7 +57,7 @@ class StartedBroker(Protocol):
 
     @property
     def cluster_id(self) -> str:
-        """What it was told to be."""
+        """What it was given."""
         ...
 
 

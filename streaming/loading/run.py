@@ -50,7 +50,7 @@ def rehearse(  # noqa: PLR0913 - what is rehearsed, how, and who is informed
 ) -> Json:
     """Load the log by a broker of each release, one after the other, and return the report.
 
-    A release of which nothing can be told is in the report with the reason, in `cannot_tell`.
+    A release that could not be tried is in the report with the reason, in `cannot_tell`.
 
     Args:
         source: the log.

@@ -19,8 +19,8 @@ new leader, and each at a start, is asked where that epoch ends (KIP-320) before
 Replicas of a log that was cut off may differ for good, at offsets where each was cleaned separately: one dropped a
 record for a later one of its key, which it then lost, and the other still has it. A coordinator loads what its own
 broker has. No epoch tells, so such a partition is uneven from then on, and is read again of each broker that comes to
-lead it. One that leads it as before, with a later epoch, may have followed another meanwhile, that nobody saw lead: it
-is read again, too.
+lead it. One that leads it as before, with a later epoch, may have followed another, unseen, meanwhile: it is read
+again, too.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

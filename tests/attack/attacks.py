@@ -117,9 +117,9 @@ def probe_port(scene: Scene) -> None:
             for path in PROBES:
                 status, said_of_it = scene.probe(path, PROBED)
                 assert status in ((200, 503) if path == "/ready" else (200,)), f"{path} was answered with {status}"
-                told = json.dumps(said_of_it)
-                assert "of-ours" not in told, f"{path} names a group"
-                assert scene.servers not in told, f"{path} names a broker"
+                answered = json.dumps(said_of_it)
+                assert "of-ours" not in answered, f"{path} names a group"
+                assert scene.servers not in answered, f"{path} names a broker"
         refused = scene.probe("/metrics", PROBED)[0]
         assert refused == 404, f"/metrics was answered with {refused} on the port of probes"
 

@@ -2,8 +2,8 @@
 
     python -P -m tests.brokers.loading [--which 4.0.0,4.3.1]
 
-Jars that are missing are fetched. Ends with 1 where a release loses something that it wrote itself, or nothing can be
-told of one. The table is printed, for docs/before-brokers-restart.md.
+Jars that are missing are fetched. Ends with 1 where a release loses something that it wrote itself, or one cannot be
+tried. The table is printed, for docs/before-brokers-restart.md.
 """
 
 import argparse

@@ -102,7 +102,7 @@ def test_what_is_done_without_a_hole_moves_the_first_offset_that_is_not_done() -
 
 
 def test_state_without_a_name_is_counted_and_kept() -> None:
-    """A later Kafka writes 3 (archiving), or what nobody knows yet."""
+    """A later Kafka writes 3 (archiving), or what is not known yet."""
     replica = replayed(share_snapshot("s", "t", 0, batches=[(0, 0, 3, 1), (1, 2, 9, 1)]))
 
     assert {"9": 1} == replica.unknown_states
@@ -204,7 +204,7 @@ def test_what_was_done_otherwise_is_not_given_up() -> None:
 
 
 def test_log_that_begins_later_has_what_its_snapshot_says() -> None:
-    """And after a reset the same offset may be given up a second time: it was delivered anew."""
+    """And after a reset the same offset may be given up a second time: it was delivered once more."""
     first = share_snapshot("s", "t", 0, batches=[(3, 5, 4, 1)], state_epoch=1)
 
     assert {"rejected": 3} == archived(first)

@@ -22,7 +22,7 @@ def read(replica: ShareReplica, *log: tuple[int, RecordBytes], start: int = 0) -
     ]
 
 
-def told(*log: tuple[int, RecordBytes], **settings: Any) -> list[Event]:
+def said_of(*log: tuple[int, RecordBytes], **settings: Any) -> list[Event]:
     """And what is left to be said at the end."""
     replica = ShareReplica(**settings)
     return [*read(replica, *log), *replica.settle()]
@@ -43,7 +43,7 @@ def rejected(offset: int) -> RecordBytes:
 
 def test_record_that_no_member_could_process_is_reported_at_the_limit() -> None:
     """Four deliveries in vain are silent; the one that reaches the limit is reported."""
-    (event,) = told(
+    (event,) = said_of(
         (0, BEGIN),
         *((1_000 * count, share_update("s", "t", 0, (20, 20, 0, count))) for count in range(1, 5)),
         (9_000, share_update("s", "t", 0, (20, 20, 4, 5))),
@@ -72,7 +72,7 @@ def test_record_that_no_member_could_process_is_reported_at_the_limit() -> None:
 
 def test_rejected_records_next_to_each_other_are_reported_once() -> None:
     """Neighbours that one write rejects are one event; other causes and offsets have their own."""
-    events = told(
+    events = said_of(
         (0, BEGIN), (1_000, share_update("s", "t", 0, (3, 5, 4, 1), (6, 6, 4, 2), (7, 7, 4, 5), (9, 9, 4, 1)))
     )
 
@@ -84,8 +84,8 @@ def test_limit_of_a_group_is_its_own() -> None:
     """The delivery limit is the group's where it is configured (4.3), else the brokers'."""
     log = (0, BEGIN), (1_000, share_update("s", "t", 0, (3, 3, 4, 3)))
 
-    assert ["rejected"] == [of.detail["why"] for of in told(*log)]
-    assert ["limit"] == [of.detail["why"] for of in told(*log, delivery_count_limits={"": 5, "s": 3})]
+    assert ["rejected"] == [of.detail["why"] for of in said_of(*log)]
+    assert ["limit"] == [of.detail["why"] for of in said_of(*log, delivery_count_limits={"": 5, "s": 3})]
 
 
 def test_much_that_is_given_up_within_a_minute_is_told_together() -> None:
@@ -108,8 +108,8 @@ def test_what_is_left_to_be_said_is_said_at_the_end() -> None:
     """What was kept of such a minute, at the end of the log or of the share partition."""
     log = [(0, BEGIN), *((1_000 + at, rejected(2 * at)) for at in range(11))]
 
-    assert (20, 20, 1, "rejected") == offsets(told(*log))[-1]
-    assert (20, 20, 1, "rejected") == offsets(told(*log, (1_100, share_snapshot_tombstone("s", "t", 0))))[-1]
+    assert (20, 20, 1, "rejected") == offsets(said_of(*log))[-1]
+    assert (20, 20, 1, "rejected") == offsets(said_of(*log, (1_100, share_snapshot_tombstone("s", "t", 0))))[-1]
 
 
 def test_share_partition_that_is_written_elsewhere_and_deleted_is_no_error() -> None:
@@ -125,7 +125,7 @@ def test_share_partition_that_is_written_elsewhere_and_deleted_is_no_error() -> 
 
 def test_offset_that_may_have_no_record_is_information() -> None:
     """An offset below the limit in a topic with gaps, where perhaps no record was: information."""
-    events = told((0, BEGIN), (1_000, share_update("s", "t", 0, (3, 3, 4, 1), (9, 9, 4, 5))), gaps={topic_id("t")})
+    events = said_of((0, BEGIN), (1_000, share_update("s", "t", 0, (3, 3, 4, 1), (9, 9, 4, 5))), gaps={topic_id("t")})
 
     assert [(3, 3, 1, "unclear"), (9, 9, 5, "limit")] == offsets(events)
     assert [INFO, "warning"] == [of.severity for of in events]
@@ -137,7 +137,7 @@ def test_offset_that_may_have_no_record_is_information() -> None:
 def test_write_that_is_tried_again_is_no_second_time() -> None:
     """A write that is tried again, by the same leader or the next one; what is new in it is told."""
     again = share_update("s", "t", 0, (2, 6, 4, 1), leader_epoch=2)
-    events = told((0, BEGIN), (1_000, rejected(4)), (2_000, rejected(4)), (3_000, again), (4_000, again))
+    events = said_of((0, BEGIN), (1_000, rejected(4)), (2_000, rejected(4)), (3_000, again), (4_000, again))
 
     assert [(4, 4, 1, "rejected"), (2, 3, 1, "rejected"), (5, 6, 1, "rejected")] == offsets(events)
 
@@ -146,12 +146,12 @@ def test_snapshot_of_what_was_given_up_is_no_second_time() -> None:
     """A snapshot of what was given up before: every 500 updates, and every five minutes of rest."""
     snapshot = share_snapshot("s", "t", 0, snapshot_epoch=1, batches=[(0, 3, 2, 1), (4, 4, 4, 1)])
 
-    assert 1 == len(told((0, BEGIN), (1_000, rejected(4)), (2_000, snapshot), (400_000, snapshot)))
+    assert 1 == len(said_of((0, BEGIN), (1_000, rejected(4)), (2_000, snapshot), (400_000, snapshot)))
 
 
 def test_released_and_acknowledged_records_are_not_given_up() -> None:
     """Records that were released, or acknowledged at the fifth delivery."""
-    assert [] == told(
+    assert [] == said_of(
         (0, BEGIN),
         (1_000, share_update("s", "t", 0, (0, 9, 2, 1), (20, 20, 0, 4), (21, 29, 2, 2))),
         (2_000, share_update("s", "t", 0, (20, 20, 2, 5), start_offset=30)),
@@ -160,7 +160,7 @@ def test_released_and_acknowledged_records_are_not_given_up() -> None:
 
 def test_records_skipped_by_a_reset_are_not_given_up() -> None:
     """Records that a reset skips: a new state epoch begins somewhere else."""
-    assert [] == told(
+    assert [] == said_of(
         (0, BEGIN),
         (1_000, share_update("s", "t", 0, (20, 20, 0, 4))),
         (2_000, share_snapshot("s", "t", 0, state_epoch=2, start_offset=500)),
@@ -179,7 +179,7 @@ def test_what_was_given_up_before_the_live_tail_is_not_reported() -> None:
 
 def test_sentences() -> None:
     """As people read them."""
-    one, many = told((0, BEGIN), (1_000, share_update("s", "t", 0, (3, 3, 4, 5), (5, 8, 4, 1))))
+    one, many = said_of((0, BEGIN), (1_000, share_update("s", "t", 0, (3, 3, 4, 5), (5, 8, 4, 1))))
 
     assert [
         f"Offset 3 of {topic_id('t')}/0: given up at the delivery limit, after 5 deliveries",

@@ -18,7 +18,7 @@ Log = list[tuple[int, RecordBytes]]
 """Times and records."""
 
 
-def told(*partitions: Log, live_from: int = 0) -> list[Event]:
+def said_of(*partitions: Log, live_from: int = 0) -> list[Event]:
     """What logs of partitions of the log show, one read after the other."""
     replica = ShareReplica(redeliveries=Redeliveries(), live_from=dict.fromkeys(range(9), live_from))
     for number, log in enumerate(partitions):
@@ -47,7 +47,7 @@ def log(*windows: tuple[int, int], topic: str = "t") -> Log:
 
 def test_quarter_of_an_hour_of_redeliveries_is_reported_and_its_end() -> None:
     """When the third window is over, by the last record in it; once more when one is none of these."""
-    opened, ended = told(log((180, 20), (100, 30), (0, 20), (500, 20)))
+    opened, ended = said_of(log((180, 20), (100, 30), (0, 20), (500, 20)))
 
     assert {
         "id": "__share_group_state-0-6-share_redelivering-0",
@@ -69,7 +69,7 @@ def test_quarter_of_an_hour_of_redeliveries_is_reported_and_its_end() -> None:
 
 def test_partitions_of_a_group_are_counted_together() -> None:
     """Partitions of the log together, whatever their order; none of them would be enough."""
-    opened, _ = told(log((20, 10), (20, 10), (20, 10)), log((20, 10), (20, 10), (20, 10), topic="u"))
+    opened, _ = said_of(log((20, 10), (20, 10), (20, 10)), log((20, 10), (20, 10), (20, 10), topic="u"))
 
     assert {"done": 180, "redelivered": 60} == opened.detail
 
@@ -77,7 +77,7 @@ def test_partitions_of_a_group_are_counted_together() -> None:
 def test_what_goes_on_is_reported_once() -> None:
     """What goes on is one event; after it was over there is another."""
     bad, good = (100, 50), (100, 0)
-    events = told(log(bad, bad, bad, bad, bad, good, bad, bad, good, bad, bad, bad))
+    events = said_of(log(bad, bad, bad, bad, bad, good, bad, bad, good, bad, bad, bad))
 
     assert [(15, False), (30, True), (60, False), (65, True)] == [
         (of.time_ms // MINUTE, "cleared" in of.detail) for of in events
@@ -99,7 +99,7 @@ def test_what_goes_on_is_reported_once() -> None:
 )
 def test_less_is_silent(windows: tuple[tuple[int, int], ...]) -> None:
     """A rolling restart, a member that was killed, a lock that timed out; a few records of many."""
-    assert [] == told(log(*windows))
+    assert [] == said_of(log(*windows))
 
 
 def test_write_that_is_tried_again_counts_once() -> None:
@@ -112,7 +112,7 @@ def test_write_that_is_tried_again_counts_once() -> None:
         again += [((5 * number + 4) * MINUTE, share_snapshot("s", "t", 0, batches=later, snapshot_epoch=number))]
     again.append((90 * MINUTE, share_update("s", "t", 0)))
 
-    assert [] == told(again)
+    assert [] == said_of(again)
 
 
 def test_released_records_do_not_count_before_they_are_done() -> None:
@@ -121,17 +121,17 @@ def test_released_records_do_not_count_before_they_are_done() -> None:
     windows: Log = [(0, share_snapshot("s", "t", 0))]
     windows += [((5 * number + 1) * MINUTE, share_update("s", "t", 0, *released)) for number in range(4)]
 
-    assert [] == told([*windows, (90 * MINUTE, share_update("s", "t", 0))])
+    assert [] == said_of([*windows, (90 * MINUTE, share_update("s", "t", 0))])
 
 
 def test_what_was_before_the_live_tail_does_not_count() -> None:
     """Three windows, of which one was there before."""
     bad = log((100, 50), (100, 50), (100, 50))
 
-    assert 2 == len(told(bad))
-    assert [] == told(bad, live_from=4)
+    assert 2 == len(said_of(bad))
+    assert [] == said_of(bad, live_from=4)
 
 
 def test_window_that_is_not_over_says_nothing() -> None:
     """A third window that is not over: more may become done in it at once."""
-    assert [] == told(log((100, 50), (100, 50), (100, 50))[:-1])
+    assert [] == said_of(log((100, 50), (100, 50), (100, 50))[:-1])

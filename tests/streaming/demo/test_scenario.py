@@ -13,7 +13,7 @@ EVERY_ORDER = {("orders", number) for number in range(TOPICS["orders"])}
 
 
 class Members:
-    """Members that share all partitions, whoever is there; one that comes owns its own a while later."""
+    """Members that share all partitions, those that are there; one that comes owns its own a while later."""
 
     LATE_SECONDS = 0.1
 

@@ -194,7 +194,7 @@ def test_without_a_process_of_its_own_no_connection_is_opened(own: Server) -> No
 
 
 def test_a_writer_takes_no_address(own: Server) -> None:
-    """It goes to loopback whatever the broker is told to be: there is nothing by which to send it elsewhere."""
+    """It goes to loopback whatever the broker was given: there is nothing by which to send it elsewhere."""
     started = Started(own.port)
     started.host = "kafka-1.example.org"  # type: ignore[attr-defined]  # what somebody might add
 

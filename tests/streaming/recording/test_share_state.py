@@ -200,7 +200,7 @@ def test_decode_shows_either_log(path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_decode_of_a_key_and_a_value(capsys: pytest.CaptureFixture[str]) -> None:
-    """Which log they are of has to be said: the types of the second count anew."""
+    """Which log they are of has to be said: the types of the second are numbered from 0, too."""
     key, value = share_update("queue", "t", 0, (20, 20, 4, 5))
     assert value is not None
     assert 0 == main(["decode", "--share-state", key.hex(), value.hex()])
