@@ -6,17 +6,19 @@ Kafka release wrote (`UnknownRecord`), and what is damaged (`UndecodableRecord`)
 flexible one (KIP-915), while the broker gives up the whole partition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from coordinator_model.records.keys import RecordKey
-from coordinator_model.records.record_types import RECORD_SCHEMAS, SCHEMA_OF_KEY, RecordSchema, RecordType
+from coordinator_model.records.record_types import RECORD_SCHEMAS, RecordType
 from coordinator_model.wire import primitives
 from coordinator_model.wire.codec import encode_struct, reader
 from coordinator_model.wire.primitives import Reader, WireError
 from coordinator_model.wire.schema import TopLevel
+
+R = TypeVar("R")
 
 
 @dataclass(slots=True)
@@ -78,111 +80,137 @@ DecodedKey: TypeAlias = KnownKey | UnknownRecord | UndecodableRecord
 DecodedRecord: TypeAlias = Record | UnknownRecord | UndecodableRecord
 
 
-def decode_key(key: bytes | None) -> DecodedKey:
-    """The key in these bytes, for `decode_value`. Never raises."""
-    if key is None:
-        return UndecodableRecord(None, "key is null")
-    key = bytes(key)  # Spark may hand over a bytearray; for bytes this is no copy
-    return _remembered_key(key) if len(key) <= _LONGEST_KEY_REMEMBERED else _read_key(key)
-
-
-def decode_value(key: DecodedKey, value: bytes | None) -> DecodedRecord:
-    """The record of this key and value. Never raises; `value` None is a tombstone."""
-    if not isinstance(key, KnownKey):
-        return key
-    decoder = key.decoder
-    if value is None:
-        return Record(decoder.record_type, key.key, None, None)
-    value = bytes(value)
-    try:
-        version, position = primitives.read_int16(value, 0)
-        read_value = decoder.value_readers.get(version)
-        if read_value is None and value.startswith(_LEFT_OUT):
-            reason = value[len(_LEFT_OUT) :].decode("utf-8", "replace")
-            return UndecodableRecord(int(decoder.record_type), reason)
-        if read_value is None:
-            return _other_version(decoder, key.key, value, version, position)
-        return Record(decoder.record_type, key.key, read_value(value, position)[0], version)
-    except WireError as error:
-        return UndecodableRecord(int(decoder.record_type), f"value: {error}")
-
-
 def value_left_out(size_bytes: int, most_bytes: int) -> bytes:
     """What stands for a value that is larger than a reader takes: its record does not decode, and says why."""
     return _LEFT_OUT + f"value: {size_bytes:,} bytes, of at most {most_bytes:,}".encode()
 
 
-def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    """The record in these bytes, whatever they are. Never raises; `value` None is a tombstone."""
-    return decode_value(decode_key(key), value)
+class Row(Protocol):
+    """The two halves of a record type, in the table of a log."""
+
+    @property
+    def record_type(self) -> int:
+        """The int16 that leads the key."""
+        ...
+
+    @property
+    def key(self) -> type[RecordKey]:
+        """Its class."""
+        ...
+
+    @property
+    def value(self) -> type[TopLevel]:
+        """Its class; the versions are in its `SCHEMA`."""
+        ...
 
 
-def encode_record(key: RecordKey, value: TopLevel | None, version: int | None = None) -> tuple[bytes, bytes | None]:
-    """Key and value bytes as Kafka would write them; `version` is the value's, by default the one Kafka 4.3.1 writes.
+class Codec(Generic[R]):
+    """The bytes of one log's records, by its table of types.
 
-    A field that `version` lacks is left out. Raises WireError for a value that does not fit, TypeError for a key or
-    value class that is not in the registry or does not belong together.
+    Args:
+        rows: the table.
+        record: makes a record of a type of it, with the arguments of `Record`.
     """
-    row = SCHEMA_OF_KEY.get(type(key))
-    if row is None:
-        raise TypeError(f"{type(key).__name__} is not the key of a record type")
-    key_bytes = row.record_type.to_bytes(2, "big") + encode_struct(key, 0)
-    if value is None:
-        return key_bytes, None
-    if type(value) is not row.value:
-        raise TypeError(f"{type(key).__name__} goes with {row.value.__name__}, not {type(value).__name__}")
-    if version is None:
-        version = row.value.SCHEMA.default_version
-    return key_bytes, version.to_bytes(2, "big", signed=True) + encode_struct(value, version)
+
+    def __init__(self, rows: Iterable[Row], record: Callable[..., R]) -> None:
+        self._row_of_key = {row.key: row for row in rows}
+        self._decoders = {int(row.record_type): _decoder(row) for row in self._row_of_key.values()}
+        self._record = record
+        # A log is mostly the same keys again, batch after batch: the commits of what consumers consume.
+        self._remembered_key = lru_cache(maxsize=8_192)(self._read_key)
+
+    def decode_key(self, key: bytes | None) -> DecodedKey:
+        """The key in these bytes, for `decode_value`. Never raises."""
+        if key is None:
+            return UndecodableRecord(None, "key is null")
+        key = bytes(key)  # Spark may hand over a bytearray; for bytes this is no copy
+        return self._remembered_key(key) if len(key) <= _LONGEST_KEY_REMEMBERED else self._read_key(key)
+
+    def decode_value(self, key: DecodedKey, value: bytes | None) -> R | UnknownRecord | UndecodableRecord:
+        """The record of this key and value. Never raises; `value` None is a tombstone."""
+        if not isinstance(key, KnownKey):
+            return key
+        decoder = key.decoder
+        if value is None:
+            return self._record(decoder.record_type, key.key, None, None)
+        value = bytes(value)
+        try:
+            version, position = primitives.read_int16(value, 0)
+            read_value = decoder.value_readers.get(version)
+            if read_value is None and value.startswith(_LEFT_OUT):
+                reason = value[len(_LEFT_OUT) :].decode("utf-8", "replace")
+                return UndecodableRecord(int(decoder.record_type), reason)
+            if read_value is None:
+                return self._other_version(key, value, version, position)
+            return self._record(decoder.record_type, key.key, read_value(value, position)[0], version)
+        except WireError as error:
+            return UndecodableRecord(int(decoder.record_type), f"value: {error}")
+
+    def decode(self, key: bytes | None, value: bytes | None) -> R | UnknownRecord | UndecodableRecord:
+        """The record in these bytes, whatever they are. Never raises; `value` None is a tombstone."""
+        return self.decode_value(self.decode_key(key), value)
+
+    def encode(self, key: RecordKey, value: TopLevel | None, version: int | None = None) -> tuple[bytes, bytes | None]:
+        """Key and value bytes as Kafka would write them; `version` is the value's, by default the one 4.3.1 writes.
+
+        A field that `version` lacks is left out. Raises WireError for a value that does not fit, TypeError for a key or
+        value class that is not in the table or does not belong together.
+        """
+        row = self._row_of_key.get(type(key))
+        if row is None:
+            raise TypeError(f"{type(key).__name__} is not the key of a record type")
+        key_bytes = row.record_type.to_bytes(2, "big") + encode_struct(key, 0)
+        if value is None:
+            return key_bytes, None
+        if type(value) is not row.value:
+            raise TypeError(f"{type(key).__name__} goes with {row.value.__name__}, not {type(value).__name__}")
+        if version is None:
+            version = row.value.SCHEMA.default_version
+        return key_bytes, version.to_bytes(2, "big", signed=True) + encode_struct(value, version)
+
+    def _read_key(self, key: bytes) -> DecodedKey:
+        type_id = None
+        try:
+            type_id, position = primitives.read_int16(key, 0)
+            decoder = self._decoders.get(type_id)
+            if decoder is None:
+                return UnknownRecord(type_id, _group_of_unknown(key, position))
+            return KnownKey(decoder.read_key(key, position)[0], decoder)
+        except WireError as error:
+            return UndecodableRecord(type_id, f"key: {error}")
+
+    def _other_version(self, key: KnownKey, value: bytes, version: int, position: int) -> R | UndecodableRecord:
+        """A value of a version without a layout of its own. Raises WireError for one that never was."""
+        decoder = key.decoder
+        newer = version > max(decoder.value_readers)
+        try:
+            return self._record(
+                decoder.record_type, key.key, decoder.value_reader(version)(value, position)[0], version, newer
+            )
+        except WireError as error:
+            if not newer:
+                raise
+            return UndecodableRecord(int(decoder.record_type), f"value: {error}", version, key.key.group_name)
 
 
 @dataclass(frozen=True, slots=True)
 class _Decoder:
-    """A registry row with its readers compiled."""
+    """A row with its readers compiled."""
 
-    record_type: RecordType
+    record_type: int
     read_key: Reader
     value_readers: dict[int, Reader]
     value_reader: Callable[[int], Reader]
     """For versions not in `value_readers`; raises UnsupportedVersion."""
 
 
-def _decoder(row: RecordSchema) -> _Decoder:
+def _decoder(row: Row) -> _Decoder:
     readers = {version: reader(row.value, version) for version in row.value.SCHEMA.versions}
     return _Decoder(row.record_type, reader(row.key, 0), readers, lambda version: reader(row.value, version))
 
 
 _LONGEST_KEY_REMEMBERED: Final = 1_024
 """Bytes of a key: names of 32 KiB are lawful, and 65,536 of them would fill the memory."""
-
-_DECODERS: Final = {int(row.record_type): _decoder(row) for row in RECORD_SCHEMAS.values()}
-
-
-def _read_key(key: bytes) -> DecodedKey:
-    type_id = None
-    try:
-        type_id, position = primitives.read_int16(key, 0)
-        decoder = _DECODERS.get(type_id)
-        if decoder is None:
-            return UnknownRecord(type_id, _group_of_unknown(key, position))
-        return KnownKey(decoder.read_key(key, position)[0], decoder)
-    except WireError as error:
-        return UndecodableRecord(type_id, f"key: {error}")
-
-
-_remembered_key: Final = lru_cache(maxsize=8_192)(_read_key)
-"""A log is mostly the same keys again, batch after batch: the commits of what consumers consume."""
-
-
-def _other_version(decoder: _Decoder, key: RecordKey, value: bytes, version: int, position: int) -> DecodedRecord:
-    """A value of a version without a layout of its own. Raises WireError for one that never was."""
-    newer = version > max(decoder.value_readers)
-    try:
-        return Record(decoder.record_type, key, decoder.value_reader(version)(value, position)[0], version, newer)
-    except WireError as error:
-        if not newer:
-            raise
-        return UndecodableRecord(int(decoder.record_type), f"value: {error}", version, key.group_name)
 
 
 def _group_of_unknown(key: bytes, position: int) -> str | None:
@@ -192,3 +220,12 @@ def _group_of_unknown(key: bytes, position: int) -> str | None:
     except WireError:
         return None
     return name
+
+
+_OFFSETS_LOG: Final = Codec(RECORD_SCHEMAS.values(), Record)
+
+decode_key: Final = _OFFSETS_LOG.decode_key
+decode_value: Final = _OFFSETS_LOG.decode_value
+decode_record: Final = _OFFSETS_LOG.decode
+encode_record: Final = _OFFSETS_LOG.encode
+"""Of ``__consumer_offsets``."""
