@@ -110,6 +110,29 @@ class Counters:
     newer_value_versions: dict[str, int] = field(default_factory=dict)
     """Known type → its records whose value is of a version above the highest known, read or not."""
 
+    def unknown(self, record: UnknownRecord) -> list[Finding]:
+        """Count a record of an unknown type; returns what the first of each shows."""
+        if not _count(self.unknown_records, str(record.record_type)):
+            return []
+        return [Finding("unknown_record", {"record_type": record.record_type})]
+
+    def undecodable(self, record: UndecodableRecord) -> None:
+        """Count a record that does not decode."""
+        _count(self.undecodable_records, "none" if record.record_type is None else str(record.record_type))
+
+    def newer(self, record_type: int, version: int, records: int = 1) -> list[Finding]:
+        """Count records whose value is of a version above the highest known; returns what the first of a type shows."""
+        if not _count(self.newer_value_versions, str(record_type), records):
+            return []
+        return [Finding("unknown_record", {"record_type": record_type, "value_version": version})]
+
+
+def _count(counts: dict[str, int], name: str, more: int = 1) -> bool:
+    """Count so many more; returns whether they are the first."""
+    is_first = name not in counts
+    counts[name] = counts.get(name, 0) + more
+    return is_first
+
 
 @dataclass(slots=True)
 class Changes:
@@ -178,14 +201,15 @@ class Replica:
             case Record() as record:
                 return self._replay_known(position, record, commits)
             case UnknownRecord() as unknown:
-                return self._replay_unknown(position, unknown)
+                found = self.counters.unknown(unknown)
+                return list(events_of(unknown.group_name or "", position, found))
             case UndecodableRecord() as undecodable:
-                name = "none" if undecodable.record_type is None else str(undecodable.record_type)
-                count = self.counters.undecodable_records
-                count[name] = count.get(name, 0) + 1
+                self.counters.undecodable(undecodable)
                 self.undecodable.append((position, undecodable))
-                newer, group = undecodable.newer_version, undecodable.group_name
-                return [] if newer is None else self._newer(position, int(name), newer, group, commits)
+                type_, newer = undecodable.record_type, undecodable.newer_version
+                if type_ is None or newer is None:
+                    return []
+                return self._newer(position, type_, newer, undecodable.group_name, commits)
 
     def build(self, position: Position, key: DecodedKey, value: bytes | None, *, records: int = 1) -> list[Event]:
         """Make state of one record from below the live tail, without a rule; it stands for so many of its key.
@@ -360,17 +384,12 @@ class Replica:
         self, position: Position, record_type: int, version: int, group: str | None, records: int
     ) -> list[Event]:
         """Count a value of a version above the highest known, and note it in its group; report the first of a type."""
-        name, count = str(record_type), self.counters.newer_value_versions
-        first = name not in count
-        count[name] = count.get(name, 0) + records
+        name, found = str(record_type), self.counters.newer(record_type, version, records)
         state = None if group is None else self.known(group)
         if state is not None and state.newer_versions.get(name) != version:
             state.newer_versions[name] = version
             self._changes.groups.add(state.name)
-        if not first:
-            return []
-        finding = Finding("unknown_record", {"record_type": record_type, "value_version": version})
-        return list(events_of(group or "", position, [finding]))
+        return list(events_of(group or "", position, found))
 
     def _replay_membership(self, position: Position, record: Record) -> list[Event]:
         name = record.group_name
@@ -525,15 +544,6 @@ class Replica:
             self._forget(state)
         events += events_of(name, position, findings)
         return events
-
-    def _replay_unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
-        name, count = str(unknown.record_type), self.counters.unknown_records
-        is_first = name not in count
-        count[name] = count.get(name, 0) + 1
-        if not is_first:
-            return []
-        finding = Finding("unknown_record", {"record_type": unknown.record_type})
-        return list(events_of(unknown.group_name or "", position, [finding]))
 
     def _bucket(self, group: str, topic: str, number: int) -> OffsetBucket:
         bucket = self.buckets.get((group, topic, number))

@@ -22,7 +22,7 @@ from coordinator_model.replica import Counters
 from coordinator_model.rules import share_records
 from coordinator_model.rules.share_redelivery import Redeliveries
 from coordinator_model.state.events import INFO, Event
-from coordinator_model.state.findings import Finding, Position, events_of
+from coordinator_model.state.findings import Position, events_of
 from coordinator_model.state.share_partition import (
     ARCHIVED,
     DEFAULT_DELIVERY_COUNT_LIMIT,
@@ -35,8 +35,6 @@ from coordinator_model.state.share_partition import (
     SharePartition,
     SharePartitionId,
 )
-
-_UNREADABLE: Final = "none"
 
 
 class ShareReplica:
@@ -84,15 +82,16 @@ class ShareReplica:
             case ShareStateRecord() as record:
                 events += self._replay(position, record)
                 if record.newer:
-                    events += self._newer(position, str(int(record.type)), record.value_version, record.group_name)
+                    found = self.counters.newer(int(record.type), record.value_version or 0)
+                    events += events_of(record.group_name, position, found)
             case UnknownRecord() as unknown:
-                events += self._unknown(position, unknown)
+                events += events_of(unknown.group_name or "", position, self.counters.unknown(unknown))
             case UndecodableRecord() as undecodable:
-                name = _UNREADABLE if undecodable.record_type is None else str(undecodable.record_type)
-                _count(self.counters.undecodable_records, name)
+                self.counters.undecodable(undecodable)
                 self.undecodable.append((position, undecodable))
-                if undecodable.newer_version is not None:
-                    events += self._newer(position, name, undecodable.newer_version, undecodable.group_name)
+                if undecodable.record_type is not None and undecodable.newer_version is not None:
+                    found = self.counters.newer(undecodable.record_type, undecodable.newer_version)
+                    events += events_of(undecodable.group_name or "", position, found)
         return self._reported(events) if events else events
 
     def settle(self, *, now_ms: int | None = None) -> list[Event]:
@@ -131,7 +130,8 @@ class ShareReplica:
             return self._forget(id_) if record.type is ShareStateType.SHARE_SNAPSHOT else []
         for batch in record.value.state_batches:
             if batch.delivery_state not in STATES:
-                _count(self.unknown_states, str(batch.delivery_state))
+                name = str(batch.delivery_state)
+                self.unknown_states[name] = self.unknown_states.get(name, 0) + 1
         held = self.partitions.get(id_)
         if held is None:
             held = self.partitions[id_] = SharePartition(id=id_)
@@ -146,20 +146,6 @@ class ShareReplica:
             return []
         self._crowds.setdefault(position.partition, {})[id_] = None
         return share_records.archived(held, position, share_records.given_up(self._counted(held, archived)))
-
-    def _unknown(self, position: Position, unknown: UnknownRecord) -> list[Event]:
-        """Count a record of an unknown type; report the first of each."""
-        if not _count(self.counters.unknown_records, str(unknown.record_type)):
-            return []
-        finding = Finding("unknown_record", {"record_type": unknown.record_type})
-        return list(events_of(unknown.group_name or "", position, [finding]))
-
-    def _newer(self, position: Position, name: str, version: int | None, group: str | None) -> list[Event]:
-        """Count a value of a version above the highest known; report the first of a type."""
-        if not _count(self.counters.newer_value_versions, name):
-            return []
-        finding = Finding("unknown_record", {"record_type": int(name), "value_version": version})
-        return list(events_of(group or "", position, [finding]))
 
     def _counted(self, held: SharePartition, archived: Iterable[Batch]) -> Iterator[tuple[str, GivenUp]]:
         """Cause and offsets of each, counted for good: snapshots and resets leave the count as it is."""
@@ -224,9 +210,3 @@ APPLY: Final[dict[ShareStateType, Callable[[SharePartition, Any], None]]] = {
     ShareStateType.SHARE_UPDATE: share_partitions.replay_update,
 }
 """Record type → what a value of it does to a share partition."""
-
-
-def _count(counts: dict[str, int], name: str) -> bool:
-    """Count one more; returns whether it is the first."""
-    counts[name] = counts.get(name, 0) + 1
-    return counts[name] == 1

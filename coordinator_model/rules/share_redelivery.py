@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Finding, Position, events_of
-from coordinator_model.state.share_partition import Batch
+from coordinator_model.state.share_partition import REDELIVERED, Batch
 
 KIND: Final = "share_redelivering"
 
@@ -26,9 +26,6 @@ WINDOWS: Final = 3
 """In a row."""
 FEWEST: Final = 20
 SHARE: Final = 0.1
-_AGAIN: Final = 2
-"""Delivery count from which on a record was delivered before."""
-
 
 _NOWHERE: Final = Position(-1, -1, -1)
 
@@ -61,7 +58,7 @@ class Redeliveries:
             window = self.windows.setdefault(group, {}).setdefault(place.timestamp_ms // WINDOW_MS, Window())
             records = batch.last + 1 - batch.first
             window.done += records
-            window.again += records if batch.deliveries >= _AGAIN else 0
+            window.again += records if batch.deliveries >= REDELIVERED else 0
             window.place = max(window.place, place, key=_by_time)
 
     def judged(self) -> list[Event]:

@@ -28,6 +28,9 @@ REJECTED: Final = "rejected"
 UNCLEAR: Final = "unclear"
 """Why an offset was archived: delivered too often; rejected by a member; or, perhaps, no record was there."""
 
+REDELIVERED: Final = 2
+"""Delivery count from which on a record was delivered before, in vain."""
+
 DEFAULT_DELIVERY_COUNT_LIMIT: Final = 5
 """Kafka's `group.share.delivery.count.limit`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from coordinator_model.groups.share_partitions import first_not_done
 from coordinator_model.state.share_partition import (
@@ -11,13 +11,11 @@ from coordinator_model.state.share_partition import (
     LIMIT,
     NOT_INITIALIZED,
     NOT_KNOWN,
+    REDELIVERED,
     REJECTED,
     UNCLEAR,
     SharePartition,
 )
-
-_REDELIVERED: Final = 2
-"""Delivery count from which on a record was given to someone before, in vain."""
 
 
 def share_partitions_view(of: Iterable[SharePartition], topic_names: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -37,7 +35,7 @@ def _view(of: SharePartition, topic: str) -> dict[str, Any]:
         "state_epoch": of.state_epoch,
         "leader_epoch": of.leader_epoch if of.leader_epoch != NOT_KNOWN else None,
         "delivery_complete_count": of.delivery_complete_count if of.delivery_complete_count != NOT_KNOWN else None,
-        "redelivered": sum(batch.last + 1 - batch.first for batch in available if batch.deliveries >= _REDELIVERED),
+        "redelivered": sum(batch.last + 1 - batch.first for batch in available if batch.deliveries >= REDELIVERED),
         "max_delivery_count": max((batch.deliveries for batch in available), default=0),
         "archived_total": {why: of.archived.get(why, 0) for why in (LIMIT, REJECTED)},
         "archived_unclear": of.archived.get(UNCLEAR, 0),
