@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -76,11 +77,15 @@ def provide_jars(*, yes: bool) -> None:
         java.command(kafka_jars.DIRECTORY, "kafka.Kafka")  # refuses where there is no Java, or no jars
         return
     what = f"jars of Kafka ({kafka_jars.MEGABYTES} MB, from Maven's central registry)"
-    if not yes:
-        may_ask = sys.stdin.isatty() and sys.stderr.isatty()
-        if not may_ask or not typer.confirm(f"Fetch {what} into {kafka_jars.DIRECTORY}?", default=True, err=True):
-            raise UsageError(
-                f"jars: found none in {str(kafka_jars.DIRECTORY)!r}, accepted: --yes, which fetches the {what}"
-            )
+    if not may_fetch(what, kafka_jars.DIRECTORY, yes=yes):
+        raise UsageError(
+            f"jars: found none in {str(kafka_jars.DIRECTORY)!r}, accepted: --yes, which fetches the {what}"
+        )
     output.note(f"Fetching {what} into {kafka_jars.DIRECTORY} (once)")
     kafka_jars.fetch()
+
+
+def may_fetch(what: str, into: Path, *, yes: bool) -> bool:
+    """Whether jars may be fetched: `--yes` says so, or who sits at the terminal."""
+    may_ask = sys.stdin.isatty() and sys.stderr.isatty()
+    return yes or (may_ask and typer.confirm(f"Fetch {what} into {into}?", default=True, err=True))

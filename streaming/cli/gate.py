@@ -18,6 +18,7 @@ from coordinator_model.log_replica import LogReplica
 from coordinator_model.migration.phases import groups_by_type
 from coordinator_model.state.findings import Position
 from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError, UsageError
+from streaming.base.times import now_ms
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
 from streaming.cli.render import gate_view, output
@@ -95,7 +96,7 @@ def gate(  # noqa: PLR0913 - a command's options are its arguments
     if target_version is not None:
         from streaming.loading import kept  # imported late: most gates are asked without
 
-        answer = kept.with_rehearsal(answer, target_version, rehearsal, int(time.time() * 1000))
+        answer = kept.with_rehearsal(answer, target_version, rehearsal, now_ms())
     if json:
         output.print_json(answer)
     else:

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -122,6 +122,7 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     shape = shapes.distinct(shape) if keep_names else shapes.renamed(shape)
     from streaming.rehearsal.roll import Ending, Order, RollOptions  # imported late, as above
     from streaming.rehearsal.run import rehearse as run_rehearsal
+    from streaming.reports import forms  # as above
 
     options = RollOptions(
         order=Order(order.value),
@@ -141,10 +142,10 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
             member_settings=member_settings,
             compare=compare,
             record=record,
-            say=_say,
+            say=say,
             advance=advance,
         )
-    show(report, json=json, markdown=markdown, html=html)
+    show(report, forms, json=json, markdown=markdown, html=html)
     if keep is not None:
         write("--keep", keep, output.json_text(report, indent=1) + "\n")
     if report["refused"] or report["verdicts"]:
@@ -163,10 +164,21 @@ def refuse_unwritable(option: str, file: Path | None) -> None:
         raise UsageError(f"{option}: found {str(file)!r}, accepted: a file that can be written")
 
 
-def show(report: dict[str, Any], *, json: bool, markdown: bool, html: Path | None) -> None:
-    """Print a report in the form that was asked for, and write the HTML file if one was."""
-    from streaming.reports import forms  # imported late, as above
+class Forms(Protocol):
+    """The module that makes a report's forms."""
 
+    def text(self, report: dict[str, Any], /) -> str:
+        """For a terminal."""
+
+    def markdown(self, report: dict[str, Any], /) -> str:
+        """For a ticket."""
+
+    def html_page(self, report: dict[str, Any], /) -> str:
+        """For a browser."""
+
+
+def show(report: dict[str, Any], forms: Forms, *, json: bool, markdown: bool, html: Path | None) -> None:
+    """Print a report in the form that was asked for, and write the HTML file if one was."""
     if html is not None:
         write("--html", html, forms.html_page(report))
     if json:
@@ -205,6 +217,7 @@ def settings_of(option: str, given: list[str]) -> dict[str, str]:
     return found
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Name a step, to who waits for it."""
     if sys.stderr.isatty():
         output.note(text)

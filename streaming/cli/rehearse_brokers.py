@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from streaming.base.errors import CannotTellError, CheckFailed, UsageError
-from streaming.cli.rehearse import Html, Markdown, refuse_two_forms, refuse_unwritable, settings_of, write
+from streaming.cli.demo import may_fetch
+from streaming.cli.rehearse import Html, Markdown, refuse_two_forms, refuse_unwritable, say, settings_of, show, write
 from streaming.cli.render import output
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def rehearse_brokers(  # noqa: PLR0913 - a command's options are its arguments
         raise UsageError(f"--jars: found {str(jars)!r}, accepted: a directory")
     if keep is not None and ((keep.exists() and not keep.is_dir()) or not os.access(_there(keep), os.W_OK)):
         raise UsageError(f"--keep: found {str(keep)!r}, accepted: a directory that can be written")
-    from streaming.loading import releases  # imported late, with all it needs
+    from streaming.loading import forms, releases  # imported late, with all they need
 
     named = releases.named(release or [])
     os.umask(0o077)  # the log names groups, clients and hosts
@@ -88,7 +88,7 @@ def rehearse_brokers(  # noqa: PLR0913 - a command's options are its arguments
         shutil.rmtree(scratch, ignore_errors=True)
     if keep is not None:
         write("--keep", keep / REPORT, output.json_text(report, indent=1) + "\n")
-    _show(report, json=json, markdown=markdown, html=html)
+    show(report, forms, json=json, markdown=markdown, html=html)
     _end(report)
 
 
@@ -112,7 +112,7 @@ def _rehearsed(
     from streaming.loading.run import rehearse  # imported late, as above
 
     with output.progress("rehearsing") as advance:
-        return rehearse(source, releases, jars=jars, broker_settings=settings, keep=keep, say=_say, advance=advance)
+        return rehearse(source, releases, jars=jars, broker_settings=settings, keep=keep, say=say, advance=advance)
 
 
 def _provide_jars(releases: list[str], given: Path | None, *, yes: bool) -> None:
@@ -135,24 +135,9 @@ def _provide_jars(releases: list[str], given: Path | None, *, yes: bool) -> None
         accepted = f"a folder with kafka_2.13-{missing[0]}.jar and the jars it needs, or folders named as releases"
         raise CannotTellError(f"--jars: found none of Kafka {of_all} in {str(given)!r}, accepted: {accepted}")
     what = f"the jars of Kafka {of_all} ({release_jars.MEGABYTES} MB each, from Maven's central registry)"
-    if not yes:
-        may_ask = sys.stdin.isatty() and sys.stderr.isatty()
-        if not may_ask or not typer.confirm(f"Fetch {what} into {release_jars.DIRECTORY}?", default=True, err=True):
-            raise CannotTellError(
-                f"jars: found none of Kafka {of_all}, accepted: --yes, which fetches {what}, or --jars"
-            )
+    if not may_fetch(what, release_jars.DIRECTORY, yes=yes):
+        raise CannotTellError(f"jars: found none of Kafka {of_all}, accepted: --yes, which fetches {what}, or --jars")
     release_jars.fetch(missing, output.note)
-
-
-def _show(report: dict[str, Any], *, json: bool, markdown: bool, html: Path | None) -> None:
-    from streaming.loading import forms  # imported late, as above
-
-    if html is not None:
-        write("--html", html, forms.html_page(report))
-    if json:
-        output.print_json(report)
-    else:
-        output.print_line(forms.markdown(report) if markdown else forms.text(report))
 
 
 def _end(report: dict[str, Any]) -> None:
@@ -174,8 +159,3 @@ def _end(report: dict[str, Any]) -> None:
 def _there(directory: Path) -> Path:
     """The directory, or the nearest above it that is there."""
     return next(of for of in (directory, *directory.absolute().parents) if of.exists())
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        output.note(text)

@@ -49,9 +49,9 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
     until_ms = None if until is None else _time("--until", until, asked_ms)
     if until_ms is not None and until_ms <= since_ms:
         raise UsageError(f"--until: found {until!r}, accepted: a time after --since")
-    from streaming.reports.forms import read_rehearsal  # imported late: a mistake above is shown at once
+    from streaming.reports import forms  # imported late: a mistake above is shown at once
 
-    beside = None if rehearsal is None else read_rehearsal(rehearsal)
+    beside = None if rehearsal is None else forms.read_rehearsal(rehearsal)
     if recording is not None:
         found = _of_recording(recording, group, since_ms, until_ms)
     elif directory is not None:
@@ -62,7 +62,7 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
         found = _of_monitor(client, group, since_ms, asked_ms if until_ms is None else until_ms)
         _add_lag(found, client)
     found["rehearsal"] = beside
-    show(found, json=json, markdown=markdown, html=html)
+    show(found, forms, json=json, markdown=markdown, html=html)
     if recording is None and directory is None:
         raise CannotTellError(
             "report: found events only, accepted: the log's records, by --from RECORDING or --dir of a history kept "

@@ -15,13 +15,13 @@ topic may write a megabyte that unpacks to a thousand. READ on the topic is what
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kafka.errors import KafkaError, TopicAuthorizationFailedError
 
 from streaming.end_offsets.store import TopicPartition
-from streaming.kafka.batch_bounds import AT_ONCE_BYTES, READ_COMMITTED, batches, fetch_request
-from streaming.kafka.lazy_admin import LazyAdmin
+from streaming.kafka.batch_bounds import AT_ONCE_BYTES, READ_COMMITTED, batches, fetched
+from streaming.kafka.lazy_admin import AdminConnection
 
 _PATIENCE_SECONDS: Final = 3.0
 
@@ -40,15 +40,8 @@ class FirstRecords:
     refused: set[str] = field(default_factory=set)
 
 
-class RecordLooks:
-    """Looks for the first committed record at some offset or after it; connects with the first question.
-
-    Args:
-        settings: of `KafkaAdminClient`.
-    """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._admin = LazyAdmin(settings)
+class RecordLooks(AdminConnection):
+    """Looks for the first committed record at some offset or after it."""
 
     def first_at(self, places: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]) -> FirstRecords:
         """The first records at these offsets or after them. Raises KafkaError where no leader answers."""
@@ -67,16 +60,10 @@ class RecordLooks:
             raise next(iter(away.values()))
         return found
 
-    def close(self) -> None:
-        """Let go of all connections; a question under way in another thread ends with an error."""
-        self._admin.close()
-
     def _look(self, found: FirstRecords, place: TopicPartition, offset: int, leader: int, deadline: float) -> None:
         at, holds = offset, False
         while time.monotonic() < deadline:
-            request = fetch_request(*place, at, most_bytes=AT_ONCE_BYTES, isolation=READ_COMMITTED)
-            answer = self._admin.send(request, leader)
-            ((of,),) = ([*topic.partitions] for topic in answer.responses)
+            of = fetched(self._admin, leader, *place, at, most_bytes=AT_ONCE_BYTES, isolation=READ_COMMITTED)
             if of.error_code == TopicAuthorizationFailedError.errno:
                 found.refused.add(place[0])
             if of.error_code:

@@ -7,12 +7,12 @@ known, and where it cannot be had, the age is counted from the first sample that
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from kafka.errors import KafkaError
 
 from streaming.end_offsets.store import TopicPartition
-from streaming.kafka.batch_bounds import AT_ONCE_BYTES, batches, fetch_request
+from streaming.kafka.batch_bounds import AT_ONCE_BYTES, batches, fetched
 from streaming.kafka.lazy_admin import LazyAdmin
 
 STANDS_MS: Final = 5_000
@@ -30,11 +30,10 @@ def written_ms(
     asked = {place: offset for place, offset in places.items() if place in leaders}
     for place, offset in asked.items():
         try:
-            answer: Any = admin.send(fetch_request(*place, offset, most_bytes=AT_ONCE_BYTES), leaders[place])
+            of = fetched(admin, leaders[place], *place, offset, most_bytes=AT_ONCE_BYTES)
         except KafkaError as error:
             errors.append(error)
             continue
-        ((of,),) = ([*topic.partitions] for topic in answer.responses)
         written = (
             batch.time_ms for batch in batches(bytes(of.records or b"")) if batch.last >= offset and batch.records
         )

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import FetchRequest
 
-from streaming.kafka.lazy_admin import AdminConnection
+from streaming.kafka.lazy_admin import AdminConnection, LazyAdmin
 
 _NEWEST: Final = 12
 """Version of Fetch up to which topics are named; later ones have their ids."""
@@ -69,9 +69,8 @@ class BatchBounds(AdminConnection):
         """The offset after the batch that this one is in; None where the leader does not say."""
         try:
             with self._admin.asking("Fetch"):
-                answer = self._admin.send(fetch_request(self._topic, partition, offset), leader)
-                found = [of for topic in answer.responses for of in topic.partitions if not of.error_code]
-                return end_of_batch(bytes(found[0].records or b""), offset) if found else None
+                of = fetched(self._admin, leader, self._topic, partition, offset)
+                return None if of.error_code else end_of_batch(bytes(of.records or b""), offset)
         except (KafkaError, OSError, RuntimeError):
             self._renew()
             return None
@@ -101,8 +100,10 @@ def batches(records: bytes) -> Iterator[Batch]:
         at += _FRAME.size + max(0, length)
 
 
-def fetch_request(topic: str, partition: int, offset: int, *, most_bytes: int = 1, isolation: int = 0) -> object:
-    """What asks a leader for batches from an offset on: so many bytes, or one batch if that is larger."""
+def fetched(  # noqa: PLR0913 - who is asked, and what for
+    admin: LazyAdmin, leader: int, topic: str, partition: int, offset: int, *, most_bytes: int = 1, isolation: int = 0
+) -> Any:  # noqa: ANN401 - kafka-python has no types
+    """What a leader answers of a partition, asked for batches from an offset on: so many bytes, or one larger batch."""
     named = FetchRequest.FetchTopic
     asked = named.FetchPartition(
         partition=partition,
@@ -112,7 +113,7 @@ def fetch_request(topic: str, partition: int, offset: int, *, most_bytes: int = 
         log_start_offset=-1,
         partition_max_bytes=most_bytes,
     )
-    return FetchRequest(
+    request = FetchRequest(
         replica_id=-1,
         max_wait_ms=100,
         min_bytes=1,
@@ -125,3 +126,5 @@ def fetch_request(topic: str, partition: int, offset: int, *, most_bytes: int = 
         rack_id="",
         max_version=_NEWEST,
     )
+    ((of,),) = ([*each.partitions] for each in admin.send(request, leader).responses)
+    return of

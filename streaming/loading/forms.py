@@ -1,12 +1,12 @@
 """The report of a rehearsal of brokers: text, Markdown, and one HTML file that needs nothing else."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model.kinds.words import counted
 from streaming.base.times import time_text
 from streaming.loading.compared import UNKNOWN_FAULT, Json, is_lost
-from streaming.reports.forms import STYLE, aligned, as_html, escaped, wrapped
+from streaming.reports.forms import aligned, as_html, escaped, html_head, html_table, markdown_table, wrapped
 
 Row = tuple[str, ...]
 
@@ -27,22 +27,18 @@ def text(report: Json) -> str:
 
 def markdown(report: Json) -> str:
     """For a ticket."""
-    lines = [f"# {escaped(_title(report))}", "", *_markdown_table(_releases(report))]
+    head, *body = _releases(report)
+    lines = [f"# {escaped(_title(report))}", "", *markdown_table(head, body)]
     for title, rows in _sections(report):
-        lines += ["", f"## {escaped(title)}", "", *_markdown_table([("", ""), *rows])]
+        lines += ["", f"## {escaped(title)}", "", *markdown_table(("", ""), rows)]
     return "\n".join([*lines, "", *(f"- {escaped(note)}" for note in _notes(report))])
 
 
 def html_page(report: Json) -> str:
     """One file without a link or script."""
-    title = as_html(_title(report))
-    out = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        f"<title>{title}</title><style>{STYLE}</style><h1>{title}</h1>",
-        _html_table(_releases(report), has_head=True),
-    ]
+    out = [html_head(_title(report)), html_table(_releases(report), has_head=True)]
     for heading, rows in _sections(report):
-        out.append(f"<h2>{as_html(heading)}</h2>{_html_table(rows, has_head=False)}")
+        out.append(f"<h2>{as_html(heading)}</h2>{html_table(rows, has_head=False)}")
     return "\n".join([*out, "<ul>", *(f"<li>{as_html(note)}</li>" for note in _notes(report)), "</ul></html>"]) + "\n"
 
 
@@ -82,19 +78,13 @@ def _sections(report: Json) -> Iterator[tuple[str, list[Row]]]:
             continue
         for failed in (each for each in of["partitions"] if not each["loaded"]):
             yield f"{release}: partition {failed['partition']} fails", list(_failure(failed))
-        gone = [(name, "missing") for name in of["groups_missing"]]
-        changed = [
-            (each["group"], f"was {each['was']}; is {each['is'] or 'gone'}")
-            for each in of["groups_changed"]
-            if not each["by_design"]
-        ]
-        if of["loads"] and gone + changed:
-            yield f"{release}: lost", _first(gone + changed)
-        by_design = [
-            (each["group"], f"was {each['was']}; is {each['is'] or 'gone'}")
-            for each in of["groups_changed"]
-            if each["by_design"]
-        ]
+        lost: list[Row] = [(name, "missing") for name in of["groups_missing"]]
+        by_design: list[Row] = []
+        for each in of["groups_changed"]:
+            row = each["group"], f"was {each['was']}; is {each['is'] or 'gone'}"
+            (by_design if each["by_design"] else lost).append(row)
+        if of["loads"] and lost:
+            yield f"{release}: lost", _first(lost)
         if by_design:
             yield f"{release}: forgotten by design (KIP-915)", _first(by_design)
 
@@ -125,18 +115,3 @@ def _first(rows: Sequence[Row]) -> list[Row]:
 
 def _notes(report: Json) -> list[str]:
     return [f"note: not rehearsed: {each}" for each in report["not_rehearsed"]] + [f"note: {_NOT_RUN}"]
-
-
-def _markdown_table(rows: Sequence[Row]) -> Iterator[str]:
-    yield "| " + " | ".join(rows[0]) + " |"
-    yield "|" + "---|" * len(rows[0])
-    for row in rows[1:]:
-        yield "| " + " | ".join(map(escaped, row)) + " |"
-
-
-def _html_table(rows: Sequence[Row], *, has_head: bool) -> str:
-    out: list[Any] = ["<table>"]
-    for number, row in enumerate(rows):
-        tag = "th" if has_head and number == 0 else "td"
-        out.append("<tr>" + "".join(f"<{tag}>{as_html(cell)}</{tag}>" for cell in row) + "</tr>")
-    return "".join([*out, "</table>"])

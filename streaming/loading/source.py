@@ -4,7 +4,6 @@ What the two readers of the log deliver is what a broker ends with: committed of
 transactions, and all membership. Commits of a transaction that is open are not among them, which is said.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -14,6 +13,7 @@ from pathlib import Path
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.state.findings import Position
 from streaming.base.errors import CannotTellError
+from streaming.base.times import now_ms
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka.broker_queries import cluster_id
 from streaming.kafka.client_settings import admin_client
@@ -90,7 +90,7 @@ def of_recording(file: Path, advance: Advance, option: str = "--from") -> Source
         option=option,
         header=recording.header,
         cluster_id=None,
-        read_at_ms=int(time.time() * 1000),
+        read_at_ms=now_ms(),
         records=records,
         groups=_expected(replica),
     )

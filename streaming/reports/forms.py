@@ -31,7 +31,7 @@ _MOST_PARTITIONS: Final = 20
 _NOTE: Final = "note: "
 _BEFORE_LAST: Final = re.compile(r".*\S {2,}(?=\S)")
 """What is before the last column of an aligned line."""
-STYLE: Final = (
+_STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1b1b1b}"
     "table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.2rem .8rem .2rem 0;text-align:left;"
     "border-bottom:1px solid #ddd;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}"
@@ -78,8 +78,7 @@ def markdown(report: Report) -> str:
 def html_page(report: Report) -> str:
     """One file without a link or script; a bar beside each partition shows how long it had no owner."""
     out = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        f"<title>{as_html(_title(report))}</title><style>{STYLE}</style><h1>{as_html(_title(report))}</h1>",
+        html_head(_title(report)),
         _html_table(_figures(report)),
     ]
     longest = (report["ownerless_seconds"] or {}).get("max") or 1
@@ -258,6 +257,11 @@ def wrapped(part: str) -> Iterator[str]:
 def _table(rows: Sequence[Row]) -> Iterator[str]:
     head = rows[0] if rows and rows[0][0] in _HEADS else ("figure", "")
     body = rows[1:] if head is rows[0] else rows
+    return markdown_table(head, body)
+
+
+def markdown_table(head: Row, body: Sequence[Row]) -> Iterator[str]:
+    """The lines of a table."""
     yield "| " + " | ".join(head) + " |"
     yield "|" + "---|" * len(head)
     for row in body:
@@ -267,10 +271,24 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
 _HEADS: Final = ("roll", "time", "figure", "partition", "cause", "members")
 
 
+def html_head(title: str) -> str:
+    """The first lines of a page, its title among them."""
+    shown = as_html(title)
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>\n"
+        f"<title>{shown}</title><style>{_STYLE}</style><h1>{shown}</h1>"
+    )
+
+
 def _html_table(rows: Sequence[Row], more: Sequence[str] = ()) -> str:
+    return html_table(rows, more, has_head=bool(rows) and rows[0][0] in _HEADS)
+
+
+def html_table(rows: Sequence[Row], more: Sequence[str] = (), *, has_head: bool) -> str:
+    """A table, whose first row may be its head; `more` is markup behind each row."""
     out = ["<table>"]
     for number, row in enumerate(rows):
-        tag = "th" if number == 0 and row[0] in _HEADS else "td"
+        tag = "th" if has_head and number == 0 else "td"
         cells = "".join(f"<{tag}>{as_html(cell)}</{tag}>" for cell in row)
         extra = f"<td>{more[number]}</td>" if more else ""
         out.append(f"<tr>{cells}{extra}</tr>")
