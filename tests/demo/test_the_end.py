@@ -6,8 +6,6 @@ The last module of the package: who comes after it finds no demo.
 import re
 import time
 from concurrent.futures import wait
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,7 +13,9 @@ import pytest
 from coordinator_model.state.events import SEVERITIES
 from lab.monitor_process import END_SECONDS, until
 from streaming.demo.scenario import GROUPS, ROLLED_GROUP
+from tests import demo_end
 from tests.demo.conftest import UP_SECONDS, Demo
+from tests.demo_end import Ended
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -25,18 +25,6 @@ ROLLED_SECONDS: Final = UP_SECONDS + 240.0
 _EVENT_LINE: Final = re.compile(
     r"(?P<time>\d{4}-\d\d-\d\dT[\d:.]+Z) (?P<kind>[a-z_]+) (?P<group>\S+)( (?P<detail>.*))?"
 )
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A demo that got Ctrl-C: how it ended, in what time, what it had said, and what it left."""
-
-    status: int
-    seconds: float
-    lines: list[str]
-    error_lines: list[str]
-    left: list[str]
-    scratch: list[Path]
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +39,7 @@ def ended(demo: Demo) -> Ended:
         wait([demo.asking])
     begun = time.monotonic()
     process.interrupt()
-    status = process.await_end(8 * END_SECONDS)
-    return Ended(
-        status=status,
-        seconds=time.monotonic() - begun,
-        lines=process.output_lines(),
-        error_lines=process.error_lines(),
-        left=process.left_over(),
-        scratch=list(demo.directory.glob("group-monitor-demo-*")),
-    )
+    return demo_end.ended(process, demo.directory, begun, 8 * END_SECONDS)
 
 
 def rolled(lines: list[str]) -> list[str]:

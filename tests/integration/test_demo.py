@@ -5,7 +5,6 @@ What it shows, and its end by Ctrl-C after that, is in `tests/demo`.
 
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from lab.monitor_process import CommandProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.scenario import GROUPS
+from tests.demo_end import Ended, ended
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -25,23 +25,11 @@ FIRST_SECONDS: Final = 180.0
 LONGEST_SECONDS: Final = 480.0
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A demo that is over: how, after what time, what it said, and what it left."""
-
-    status: int
-    seconds: float
-    lines: list[str]
-    error_lines: list[str]
-    left: list[str]
-    scratch: list[Path]
-
-
 def test_ends_by_itself(tmp_path: Path) -> None:
     """After its time, once all is shown; or with what a slow machine has not shown. Nothing is left."""
     begun = time.monotonic()
     with started(tmp_path, "--seconds", str(SECONDS)) as demo:
-        over = ended(demo, tmp_path, begun)
+        over = over_of(demo, tmp_path, begun)
     steps, failures = over.error_lines[: -over.status or None], over.error_lines[len(over.error_lines) - over.status :]
 
     assert over.status in (0, 1)
@@ -58,7 +46,7 @@ def test_ctrl_c_before_it_is_up(tmp_path: Path) -> None:
     with started(tmp_path) as demo:
         until(lambda: any("kafka.Kafka" in command for command in demo.left_over()), 60, "no broker is started")
         demo.interrupt()
-        early = ended(demo, tmp_path, time.monotonic())
+        early = over_of(demo, tmp_path, time.monotonic())
 
     assert (0, [], []) == (early.status, early.left, early.scratch)
     assert [] == [line for line in early.error_lines if not line.startswith("demo: ")]
@@ -78,11 +66,16 @@ def test_members_alone_on_a_cluster_of_one_s_own(tmp_path: Path) -> None:
         )
         running = " ".join(demo.left_over())
         demo.interrupt()
-        alone = ended(demo, tmp_path, time.monotonic())
+        alone = over_of(demo, tmp_path, time.monotonic())
 
     assert ("VerifiableConsumer" in running, "kafka.Kafka" in running, "pyspark" in running) == (True, False, False)
     assert (0, [], [], []) == (alone.status, alone.lines, alone.left, alone.scratch)
     assert [] == [line for line in alone.error_lines if not line.startswith("demo: ")]
+
+
+def over_of(demo: CommandProcess, directory: Path, begun: float) -> Ended:
+    """How one that was `started` in a directory ended."""
+    return ended(demo, directory / "scratch", begun, LONGEST_SECONDS)
 
 
 def started(directory: Path, *arguments: str, own_port: bool = True) -> CommandProcess:
@@ -91,16 +84,3 @@ def started(directory: Path, *arguments: str, own_port: bool = True) -> CommandP
     environment = {"TMPDIR": str(directory / "scratch"), "COLUMNS": "80"}
     port = ("--set", "http.port=0") if own_port else ()
     return CommandProcess(directory / "demo", "demo", *port, *arguments, environment=environment)
-
-
-def ended(demo: CommandProcess, directory: Path, begun: float) -> Ended:
-    """How it ended, once it has; `begun` is when the time to measure began."""
-    status = demo.await_end(LONGEST_SECONDS)
-    return Ended(
-        status=status,
-        seconds=time.monotonic() - begun,
-        lines=demo.output_lines(),
-        error_lines=demo.error_lines(),
-        left=demo.left_over(),
-        scratch=list((directory / "scratch").glob("group-monitor-demo-*")),
-    )
