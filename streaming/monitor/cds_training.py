@@ -27,8 +27,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from coordinator_model.records import serde
 from coordinator_model.records.offset_commit import OffsetCommitKey, OffsetCommitValue
-from coordinator_model.records.serde import encode_record
 from streaming.base import logging_setup
 from streaming.base.errors import CannotTellError, MonitorError, first_line
 from streaming.base.times import now_ms
@@ -107,7 +107,8 @@ class RehearsedLogReader(_SimpleStreamReaderWrapper):
             value = OffsetCommitValue(
                 offset=offset, leader_epoch=-1, metadata="", commit_timestamp=offset, expire_timestamp=-1
             )
-            written = encode_record(key, value)
+            # By its module: Spark pickles what this class holds with it, as it is the script's own.
+            written = serde.encode_record(key, value)
             rows.append({"partition": number, "offset": offset, "timestamp_ms": offset} | _pair(written))
         yield packed([pa.Table.from_pylist(rows, LOG_LAYOUT)], self._keys).cast(to_arrow_schema(PACKED))
 

@@ -389,7 +389,7 @@ def test_shows_what_it_knows_while_the_brokers_are_away(reported: Reported) -> N
 def test_says_once_that_the_brokers_are_gone_and_back(reported: Reported) -> None:
     """One line a change of state and part, no matter how often it was tried in between; no stack, no other line.
 
-    The query is one of the parts, if a micro-batch was being read when they went.
+    The query is one of the parts if a micro-batch was being read when they went, the stream if a record was not read.
     """
     happened = events_of(reported.outage_lines)
     gone, back = gone_and_back(happened)
@@ -438,8 +438,14 @@ def events_of(lines: list[str]) -> list[str]:
 
 def gone_and_back(happened: list[str]) -> tuple[set[str], set[str]]:
     """The events of parts that miss the brokers, and those by which each of them has to end."""
-    gone = {event for event in happened if event.endswith(("_unavailable", "_unreachable"))}
-    return gone, {f"{part}_{what}_again" for part, _, what in (event.rpartition("_un") for event in gone)}
+    gone = {event for event in happened if event.endswith(("_unavailable", "_unreachable", "_stands_still"))}
+    return gone, {"stream_moves_again" if event == "stream_stands_still" else again(event) for event in gone}
+
+
+def again(event: str) -> str:
+    """How a part says that it has back what it said was gone."""
+    part, _, what = event.rpartition("_un")
+    return f"{part}_{what}_again"
 
 
 def is_over(lines: list[str]) -> bool:
