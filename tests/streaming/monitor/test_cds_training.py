@@ -1,11 +1,16 @@
 """What makes the archive of classes: a script, of which Spark's workers get what they need."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import pyspark.cloudpickle
 import pytest
-from pyspark import cloudpickle
+from pyspark.sql.datasource import InputPartition
 
 from streaming.monitor import cds_training
+from streaming.query.schemas import PACKED
+
+cloudpickle: Any = pyspark.cloudpickle
 
 
 @pytest.fixture
@@ -26,5 +31,5 @@ def test_workers_get_its_log() -> None:
     reader = cloudpickle.loads(cloudpickle.dumps(cds_training.RehearsedLogReader([7])))
 
     assert "rehearsed_log" == source.name()
-    (batch,) = reader.read(cds_training.InputPartition(0))
-    assert cds_training.PACKED.fieldNames() == batch.schema.names
+    (batch,) = reader.read(InputPartition(0))
+    assert PACKED.fieldNames() == batch.schema.names
