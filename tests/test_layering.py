@@ -102,7 +102,9 @@ KEPT_APART: Final = (
     ),
     ("streaming.metrics.catalogue", "streaming.*", "the catalogue is data that dashboards read too"),
     ("streaming.watchers.*", "streaming.kafka.lazy_admin", "streaming/kafka/cluster_client.py asks brokers for them"),
-    ("streaming.spark.java", "streaming.[!b]*", "runs before anything is installed"),
+    ("streaming.spark.java", "streaming.[!bs]*", "runs before anything is installed"),
+    ("streaming.spark.java", "streaming.spark.[!c]*", "it does, with cds_archive"),
+    ("streaming.spark.cds_archive", "streaming.[!b]*", "java does"),
 )
 
 # Commands that need no Kafka and no Spark: what they load, their imports' imports included, is ours, small and quick.

@@ -74,6 +74,7 @@ class EmbeddedBroker:
     """
 
     _START_SECONDS: ClassVar = 60.0
+    _GRACE_SECONDS: ClassVar = child_processes.GRACE_SECONDS
     _QUORUM: ClassVar[Sequence[str]] = ("--standalone",)
     """What says to its directory that it is alone."""
 
@@ -152,7 +153,7 @@ class EmbeddedBroker:
     def stop(self) -> None:
         """End the node; a second call does nothing."""
         if self._process is not None:
-            child_processes.stop(self._process)
+            child_processes.stop(self._process, grace_seconds=self._GRACE_SECONDS)
             self._process = None
 
     def __enter__(self) -> Self:

@@ -2,29 +2,32 @@
 
 A start of Spark loads some fifteen thousand classes out of three hundred jars and verifies each, two fifths of the
 processor time of a start. A JVM can write down what it has loaded, and others of the same kind map that file instead
-(class data sharing). `python -m streaming.monitor.cds_training` makes one, once for an installation (`make classes`).
+(class data sharing). `python -m streaming.monitor.cds_training` makes one, once for an installation, and `python -m
+lab.kafka_classes` one of Kafka's, for broker, consumers and tools of the demo and of tests (`make classes` both).
 
     the archive is              a start
     there                       takes its classes from it
     not there, or cut short     goes without
     damaged                     goes without: what a JVM maps it does not look at, so its sum is compared before
-    of another Java, of other   goes without: the JVM sees that, and says so in `spark.log`
-    jars or of other modules
+    of another Java, of other   goes without: the JVM sees that, and says so
+    jars or of other modules    on standard error, in `spark.log`
 """
 
 import json
 import sys
 import zlib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
-
-import pyspark
 
 from streaming.base import atomic_files
 from streaming.base.places import IS_CHECKOUT, ROOT
 
 _INSTALLED: Final = Path(sys.prefix) / "share" / "group-monitor"
 """Beside an installed wheel: an account that may install it may write there."""
+
+_ON_STANDARD_ERROR: Final = ("-Xlog:disable", "-Xlog:all=warning:stderr")
+"""By default it says on standard output, where what programs print is read, that it has no use for an archive."""
 
 _WHERE_IT_WAS_MADE_FOR: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 """By default Java maps the archive at a random address and corrects its twenty million pointers: 0.3 s of each start,
@@ -34,14 +37,21 @@ _PIECE_BYTES: Final = 1 << 22
 
 
 def place() -> Path:
-    """Where the archive of this installation is, if it was made."""
+    """Where the archive of this installation's Spark is, if it was made."""
     directory = ROOT / ".cache" / "classes" if IS_CHECKOUT else _INSTALLED
-    return directory / f"spark-{pyspark.__version__}.jsa"
+    return directory / f"spark-{version('pyspark')}.jsa"
+
+
+def beside(jars_dir: Path) -> Path:
+    """Where the archive of a folder of jars is, if it was made."""
+    return jars_dir.with_name(f"{jars_dir.name}.jsa")
 
 
 def options(archive: Path) -> list[str]:
     """Options of a JVM that make it use the archive; none where there is no whole one."""
-    return [f"-XX:SharedArchiveFile={archive}", *_WHERE_IT_WAS_MADE_FOR] if is_whole(archive) else []
+    if not is_whole(archive):
+        return []
+    return [f"-XX:SharedArchiveFile={archive}", *_WHERE_IT_WAS_MADE_FOR, *_ON_STANDARD_ERROR]
 
 
 def is_whole(archive: Path) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from streaming.base.errors import MonitorError, UsageError
+from streaming.spark import cds_archive
 
 # What both Spark 4.2 and Kafka 4.3 are tested with.
 ACCEPTED_VERSIONS: Final = (17, 21)
@@ -55,10 +56,10 @@ def feature_version(text: str) -> int | None:
 def command(
     jars_dir: Path, main_class: str, arguments: Sequence[str] = (), *, heap: str = "128m", also: Sequence[Path] = ()
 ) -> list[str]:
-    """The command line of a small JVM that is up quickly: one compiler, one collector thread.
+    """The command line of a small JVM that is up quickly: one compiler, one collector thread, classes ready-made.
 
     Args:
-        jars_dir: folder with every jar of the class path.
+        jars_dir: folder with every jar of the class path; the archive beside it is used, if it was made.
         main_class: the class to run.
         arguments: what it is given.
         heap: the largest heap, in Java's form.
@@ -70,6 +71,7 @@ def command(
     if not any(jars_dir.glob("*.jar")):
         raise UsageError(f"jars: found none in {str(jars_dir)!r}, accepted: the folder that `make setup` fills")
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Xmx{heap}", "-Djava.net.preferIPv4Stack=true"]
+    options += cds_archive.options(cds_archive.beside(jars_dir.resolve()))
     class_path = os.pathsep.join([str(jars_dir.resolve() / "*"), *map(str, also)])
     return [str(find_java()), *options, "-cp", class_path, main_class, *arguments]
 

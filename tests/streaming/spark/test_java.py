@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streaming.base.errors import UsageError
-from streaming.spark import java
+from streaming.spark import cds_archive, java
 
 
 def fake_java(home: Path, says: str) -> Path:
@@ -77,3 +77,20 @@ def test_a_folder_without_jars_is_refused(tmp_path: Path) -> None:
     """A class path that is empty is reported before a JVM fails over it."""
     with pytest.raises(UsageError, match=r"^jars: found none in .*make setup"):
         java.command(tmp_path, "kafka.Kafka")
+
+
+def test_classes_come_from_the_archive_beside_the_jars(tmp_path: Path) -> None:
+    """Where one was made, every program of these jars takes it; where not, or it is damaged, it starts without."""
+    jars = tmp_path / "kafka-1.0"
+    jars.mkdir()
+    (jars / "any.jar").touch()
+    made, archive = tmp_path / "made", tmp_path / "kafka-1.0.jsa"
+    made.write_bytes(b"classes")
+    without = java.command(jars, "kafka.Kafka")
+    cds_archive.keep(made, archive)
+
+    found = java.command(jars, "kafka.Kafka")
+
+    assert cds_archive.options(archive) == [option for option in found if option not in without]
+    archive.write_bytes(b"classed")
+    assert without == java.command(jars, "kafka.Kafka")
