@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from lab.monitor_process import until
 from streaming.demo.verifiable_consumer import create_topics
 from tests.brokers.members import Member, librdkafka, of_release
 from tests.brokers.node import Node
@@ -25,6 +26,7 @@ UNCERTAIN: Final = ("", 0)
 
 MOMENTS: Final = ("members joined", "at rest", "broker restarted", "member killed", "group deleted")
 TOPIC: Final = "orders"
+_RETURN_SECONDS: Final = 120.0
 _PARTITIONS: Final = 4
 _RECORDS: Final = 40
 _STABLE: Final = "Stable"
@@ -49,8 +51,7 @@ class Story:
         expected = self._join()
         yield joined, expected
         if self._release.has_static_members:
-            self._members["static-1"].stop()
-            self._librdkafka("static", 1, instance_id="static-1")
+            self._return_of_static_member()
         self._produce()
         yield rested, expected
         self._node.stop()
@@ -117,6 +118,16 @@ class Story:
             protocol="consumer" if consumer else "classic",
             instance_id=instance_id,
         )
+
+    def _return_of_static_member(self) -> None:
+        """A process in the place of another, back before anything else is done: who is on its way is fenced."""
+        self._members["static-1"].stop()
+        directory = self._directory / "returned"
+        directory.mkdir()
+        self._members["static-1"] = member = librdkafka(
+            self.servers, "static", "static-1", TOPIC, directory, protocol="classic", instance_id="static-1"
+        )
+        until(member.is_assigned, _RETURN_SECONDS, "the static member did not come back")
 
     def _produce(self) -> None:
         producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
