@@ -466,6 +466,18 @@ _MONITOR_ITSELF: Final = (
         nearest="A broker that restarts while no other replica is in sync, back within the two minutes.",
     ),
     Alert(
+        name="KafkaGroupCoordinatorNotLoaded",
+        event="coordinator_not_loaded",
+        condition=f"$not_loaded > {at.NONE.value}",
+        limits=(at.NONE,),
+        wait=at.NOT_LOADED_SECONDS,
+        severity=CRITICAL,
+        summary=f"{MONITOR} finds {{{{ $value }}}} partitions of __consumer_offsets that their leader did not load: "
+        "their groups can neither join nor commit.",
+        first_look="Monitor health: Partitions without a leader",
+        nearest="A broker that restarts and loads a large partition: the monitor waits for as long as that may take.",
+    ),
+    Alert(
         name="KafkaGroupMonitorAway",
         condition=f"$source_age > {at.SOURCE_AGE_SECONDS.value}",
         limits=(at.SOURCE_AGE_SECONDS,),

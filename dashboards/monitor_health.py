@@ -115,6 +115,7 @@ _INPUT: Final = (
         "Partitions without a leader",
         [
             Query(signal="without_leader", legend="{{cluster}}"),
+            Query(signal="not_loaded", legend="{{cluster}}, not loaded by their coordinator"),
             Query(signal="unreadable", legend="{{cluster}}, with a batch that cannot be read"),
         ],
         span=8,

@@ -667,6 +667,13 @@ _MONITOR: Final = (
         _C,
     ),
     _signal(
+        "not_loaded",
+        "max by (cluster) (group_monitor_offsets_partitions_not_loaded{CLUSTER})",
+        COUNT,
+        "Partitions of __consumer_offsets whose leader did not load them: their groups neither join nor commit.",
+        _C,
+    ),
+    _signal(
         "unreadable",
         "max by (cluster) (group_monitor_offsets_partitions_unreadable{CLUSTER})",
         COUNT,

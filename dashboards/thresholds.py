@@ -115,6 +115,9 @@ END_OFFSET_AGE_SECONDS: Final = Limit(
 )
 END_OFFSETS_OLD_SECONDS: Final = Limit(300, "an election of leaders, or a broker's restart, is over by then")
 WITHOUT_LEADER_SECONDS: Final = Limit(120, "an election of a leader is over in seconds, a broker's restart in a minute")
+NOT_LOADED_SECONDS: Final = Limit(
+    60, "the monitor has waited for as long as a load may take; a minute to make sure costs little"
+)
 SOURCE_AGE_SECONDS: Final = Limit(60, "the monitor speaks every second; a standby takes over in less than a minute")
 SINK_WAITING_SECONDS: Final = Limit(
     300, "a restart of what takes it is over by then; the spool holds hours, so there is time to look"

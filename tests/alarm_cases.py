@@ -404,6 +404,23 @@ CASES: Final[Mapping[str, Cases]] = {
             "newer_values.values_of_known_versions_tell_nothing",
         ),
     ),
+    "coordinator_not_loaded": Cases(
+        reported=(
+            "load_watch.coordinator_that_did_not_load_is_reported_once_with_its_groups",
+            "load_watch.load_that_never_ends_is_reported",
+            "load_watch.what_is_written_as_a_rule_is_missed_without_members_too",
+        ),
+        silent=(
+            "load_watch.quiet_groups_are_no_alarm",
+            "load_watch.long_load_is_no_alarm",
+            "load_watch.leader_that_moves_is_no_alarm",
+            "load_watch.partition_without_leader_has_another_name",
+            "load_watch.coordinator_that_writes_has_loaded",
+            "load_watch.silence_that_is_the_habit_is_no_alarm",
+            "load_watch.what_nobody_misses_is_no_alarm",
+            "load_watch.answers_that_are_far_apart_say_nothing_of_the_time_between",
+        ),
+    ),
     "log_truncated": Cases(
         reported=(
             "read_again.one_event_says_so",

@@ -256,7 +256,7 @@ def _cases(names: Iterable[str]) -> Iterator[str]:
 
 
 def _docstring(module: str, test: str) -> str:
-    rooms = (TESTS / "coordinator_model", TESTS / "streaming" / "query")
+    rooms = (TESTS / "coordinator_model", TESTS / "streaming" / "query", TESTS / "streaming" / "watchers")
     paths = (path for room in rooms for path in room.rglob(f"test_{module}.py"))
     for node in (node for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))):
         if isinstance(node, ast.FunctionDef) and node.name == f"test_{test}":

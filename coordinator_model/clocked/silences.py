@@ -27,7 +27,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from coordinator_model.state.events import Event
+from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 
 SHORTEST_MS: Final = 60_000
@@ -79,12 +79,16 @@ class Rhythm:
 
     def usual_ms(self, silence_ms: int) -> int | None:
         """How long it is silent at most as a rule, if a silence that begins now is far beyond that; None if not."""
-        if silence_ms <= SHORTEST_MS or self._first_ms is None or len(self._moments) < KNOWN_MOMENTS:
+        usual_ms = self.longest_ms()
+        return usual_ms if usual_ms is not None and silence_ms > max(SHORTEST_MS, TIMES_AS_LONG * usual_ms) else None
+
+    def longest_ms(self) -> int | None:
+        """How long it was silent at most within the hour; None where too little is known to call that usual."""
+        if self._first_ms is None or len(self._moments) < KNOWN_MOMENTS:
             return None
         if self._last_ms - self._first_ms < KNOWN_MS or self._last_ms - self._moments[0] > RHYTHM_MS:
             return None
-        usual_ms = self._silences[0][1]
-        return usual_ms if silence_ms > TIMES_AS_LONG * usual_ms else None
+        return self._silences[0][1]
 
 
 def of_all(times_ms: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -115,5 +119,5 @@ def no_coordinator(place: Position, since_ms: int, until_ms: int, groups: Collec
         "until": until_ms,
         "groups": sorted(groups)[:MOST_NAMED],
     }
-    finding = Finding("coordinator_not_loaded", detail, inferred=True)
+    finding = Finding("coordinator_not_loaded", detail, severity=INFO, inferred=True)
     return next(events_of("", place, [finding], first_ordinal=crc32(b"%d" % since_ms)))

@@ -598,11 +598,28 @@ def log_truncated(of: Detail, _: int) -> str:
     return f"Partition {of['partition']} of the log lost {lost}, and was read again{changed}"
 
 
-def coordinator_not_loaded(of: Detail, _: int) -> str:
-    groups = of.get("groups") or []
-    waited = f"; before its end no time runs for {listed(groups)}" if groups else ""
+_NOT_LOADED_ENDS: Final = {
+    "moved": "The coordinator of partition {} is another one, after {} in which none had loaded it",
+    "no_leader": "Partition {} has no leader any more, after {} in which its coordinator had not loaded it",
+}
+
+
+def coordinator_not_loaded(of: Detail, time_ms: int) -> str:
+    """One that does not load (`clocked/not_loaded.py`), or that none worked for a while (`clocked/silences.py`)."""
+    partition, groups = of["partition"], of.get("groups") or []
+    if "until" not in of:
+        count = counted(of.get("groups_count", len(groups)), "group")
+        return (
+            f"The coordinator of partition {partition} did not load it: its leader answers {of['said']}, and {count} "
+            f"can neither join nor commit: {listed(groups)}; {since(of, '', time_ms)}"
+        )
     took = duration((of["until"] - of["since"]) / 1_000)
-    return f"No coordinator worked in partition {of['partition']} for {took}, or a clock was set ahead{waited}"
+    if of.get("cleared"):
+        loaded = "The coordinator of partition {} has loaded it, after {}"
+        return _NOT_LOADED_ENDS.get(str(of.get("why")), loaded).format(partition, took)
+    waited = f"; before its end no time runs for {listed(groups)}" if groups else ""
+    silent = f"No coordinator worked in partition {partition} for {took}, or a clock was set ahead{waited}"
+    return f"{silent}; {since(of, '', time_ms)}"
 
 
 def group_in_two_partitions(of: Detail, _: int) -> str:

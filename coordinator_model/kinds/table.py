@@ -222,11 +222,18 @@ _ROWS: Final = (
     ),
     Kind(
         name="coordinator_not_loaded",
-        meaning="No coordinator worked in an offsets partition for a while, or a clock was set ahead: nothing was "
-        "written, far longer than usual, or its leader did not answer. Times of its groups run from the end of it, and "
-        "no member is to blame. Of no group: its `group` is null.",
+        severity=CRITICAL,
+        meaning="The coordinator of an offsets partition did not load it: its leader is there, and answers "
+        "NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS for longer than a load takes, so its groups neither join nor "
+        "commit; reported once more when that is over (`cleared`). As information, with `until`: none worked there for "
+        "a while, or a clock was set ahead; nothing was written, far longer than usual, or its leader did not answer. "
+        "Times of its groups run from the end of it, and no member is to blame. Of no group: its `group` is null.",
+        reads="What the leader answers about a group there, asked once nothing was written for half a minute; the end "
+        "of the log, and for how long nothing is written as a rule.",
+        limits="A minute, and as long as it takes to load what the log may hold at 10,000 records a second, in which "
+        "the leader is the same and nothing is written. Where nothing is known of a habit, only with members. It needs "
+        "DESCRIBE on a group there; polled groups are not asked.",
         sentence=said.coordinator_not_loaded,
-        so_since="",
         of_no_group=True,
     ),
     Alarm(

@@ -19,6 +19,8 @@ class Findings:
         brokers: what brokers can do and allow, as far as they said.
         read_ms: group between two states → when its last step was read, where its timestamp is far from that.
         not_back: group that a roll left with fewer members than before → how many, be the alarm open or closed by now.
+        not_loaded: offsets partition whose coordinator did not load it → since when (ms).
+        loaded_ms: offsets partition of which that was so, and is not any more → when it was found to be over.
         overdue: kind of alarm that only a look with a clock finds → groups that one is open of.
     """
 
@@ -29,6 +31,8 @@ class Findings:
         """Whether some broker, and so perhaps the one that leads a group, upgrades none that has members."""
         self.read_ms: Mapping[str, int] = {}
         self.not_back: Mapping[str, NotBack] = {}
+        self.not_loaded: Mapping[int, int] = {}
+        self.loaded_ms: Mapping[int, int] = {}
         self.overdue: Mapping[str, frozenset[str]] = dict.fromkeys(LOOKED_FOR, frozenset())
 
     def set_overdue(self, groups: Mapping[str, Iterable[str]]) -> None:
@@ -38,6 +42,13 @@ class Findings:
     def set_not_back(self, not_back: Mapping[str, NotBack]) -> None:
         """Say which groups lack members since a roll, all of them."""
         self.not_back = not_back
+
+    def set_not_loaded(self, since_ms: Mapping[int, int], loaded_ms: Mapping[int, int] | None = None) -> None:
+        """Say which offsets partitions their coordinator did not load, each since when (ms), all of them.
+
+        And when that was over, of those of which it was so.
+        """
+        self.not_loaded, self.loaded_ms = since_ms, loaded_ms or {}
 
     def set_read_times(self, read_ms: Mapping[str, int]) -> None:
         """Take when the last step of groups between two states was read, of those with a doubtful timestamp, all."""

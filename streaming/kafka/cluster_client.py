@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kafka import errors
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from coordinator_model.gates.verdict import BrokerSettings
@@ -21,6 +22,11 @@ REFUSED_SECONDS: Final = 3_600.0
 """How long configurations are not asked for again that brokers do not say."""
 
 _SESSION_TIMEOUT: Final = "consumer.session.timeout.ms"
+NOT_LOADED: Final[Mapping[type[errors.KafkaError], str]] = {
+    errors.NotCoordinatorError: "NOT_COORDINATOR",
+    errors.CoordinatorLoadInProgressError: "COORDINATOR_LOAD_IN_PROGRESS",
+}
+"""What a leader answers about groups of a partition that it has not loaded."""
 _REFUSED: Final = "GroupAuthorizationFailed"
 _CODE: Final = re.compile(r"\[Error (\d+)\]")
 """How kafka-python begins what it says of a broker's error."""
@@ -36,12 +42,14 @@ class ReportedGroup:
     Attributes:
         refused: whether we may not know.
         away: whether the broker does not coordinate the group, or not yet.
+        not_loaded: the error that says so, as Kafka spells it, where that is all it says: it may be the leader.
     """
 
     state: str = ""
     members: int = 0
     refused: bool = False
     away: bool = False
+    not_loaded: str = ""
 
 
 class ClusterClient(AdminConnection):
@@ -101,7 +109,7 @@ def _reported_group(said: Mapping[str, Any]) -> ReportedGroup | None:
     error = said.get("error")
     if error:
         code = _CODE.match(error)
-        if code is not None and error_of(int(code[1])) in AWAY:
-            return ReportedGroup(away=True)
+        if code is not None and (of := error_of(int(code[1]))) is not None and of in AWAY:
+            return ReportedGroup(away=True, not_loaded=NOT_LOADED.get(of, ""))
         return ReportedGroup(refused=True) if _REFUSED in error else None
     return ReportedGroup(state=str(said.get("group_state") or ""), members=len(said.get("members") or ()))

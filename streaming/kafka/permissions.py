@@ -62,8 +62,9 @@ DESCRIBE_GROUPS: Final = Permission(
     operation="DESCRIBE",
     resource="group",
     name="*",
-    purpose="the state of classic groups that have been silent for long, asked of their coordinator",
-    without="a classic rebalance that hangs looks like silence",
+    purpose="the state of classic groups that have been silent for long, asked of their coordinator; whether the "
+    "coordinator of a silent offsets partition has loaded it",
+    without="a classic rebalance that hangs looks like silence, and so does a coordinator that did not load",
     check="permission to describe groups",
 )
 READ_BROKER_CONFIGS: Final = Permission(

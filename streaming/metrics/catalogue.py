@@ -266,6 +266,11 @@ _MONITOR: Final = (
         "Offsets partitions that have no leader and are not read, so that of their groups nothing is known",
     ),
     _gauge(
+        "group_monitor_offsets_partitions_not_loaded",
+        "Offsets partitions whose coordinator did not load them: the leader answers that it coordinates none of their "
+        "groups, for longer than a load takes",
+    ),
+    _gauge(
         "group_monitor_offsets_partitions_unreadable",
         "Offsets partitions with a batch that cannot be read, whose coordinator has not said since what its groups are",
     ),
@@ -347,6 +352,7 @@ LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS)} | {
     "group_monitor_coordinator_moves_total",
     "group_monitor_groups_in_two_partitions",
     "group_monitor_newer_value_versions_total",
+    "group_monitor_offsets_partitions_not_loaded",
     "group_monitor_offsets_partitions_unreadable",
     "group_monitor_offsets_partitions_without_leader",
     "group_monitor_open_transaction_records",

@@ -167,6 +167,9 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_offsets_partitions_without_leader": lambda moment: (
         [("", len(moment.standing.unread.without_leader))] if moment.polls is None else []
     ),
+    "group_monitor_offsets_partitions_not_loaded": lambda moment: (
+        [("", len(moment.board.findings.not_loaded))] if moment.polls is None else []
+    ),
     "group_monitor_offsets_partitions_unreadable": lambda moment: (
         [("", len(moment.standing.unread.unreadable))] if moment.polls is None else []
     ),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from streaming.board.board import Board
+from streaming.board.lag_columns import Lags
 from streaming.config.sections import Config
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.first_records import RecordLooks
@@ -18,6 +19,7 @@ from streaming.watchers.cut_logs import CutLogs
 from streaming.watchers.hang_sampler import HangSampler
 from streaming.watchers.lag_sampler import LagSampler
 from streaming.watchers.lag_times import LagTimes
+from streaming.watchers.load_watch import LoadWatch
 from streaming.watchers.no_records import NoRecords
 from streaming.watchers.overdue_watch import OverdueWatch
 from streaming.watchers.session_timeouts import SessionTimeoutSampler
@@ -66,6 +68,7 @@ def watchers(
     )
     suspects = HangSampler(board, lambda: ClusterClient(settings("suspects")), clock_ms)
     timeouts = SessionTimeoutSampler(board, lambda: ClusterClient(settings("session-timeouts")), clock_ms)
+    loads = LoadWatch(board, lambda: ClusterClient(settings("coordinators")), publish, clock_ms)
     watch = OverdueWatch(
         board,
         publish,
@@ -74,8 +77,13 @@ def watchers(
         ClockJumps().settling,
         unsettled_after_ms=config.alarms.unsettled_after_ms,
     )
+
+    def look(lags: Lags, now_ms: int) -> None:
+        suspects.look(lags, now_ms)
+        loads.look(lags, now_ms)
+
     lag = LagSampler(
-        board.lag_history, lambda: board.shown.groups, ends, lambda: board.health.ready()[0], clock_ms, suspects.look
+        board.lag_history, lambda: board.shown.groups, ends, lambda: board.health.ready()[0], clock_ms, look
     )
     times = LagTimes(ends, lambda: ClusterClient(settings("lag-times")), board.lag_history.without_time, clock_ms)
     no_records = NoRecords(
@@ -92,7 +100,7 @@ def watchers(
         clock_ms,
     )
     # Coordinators of polled groups are asked anyway, and who is away for how long is in the log alone.
-    asking = () if polled else (suspects, timeouts)
+    asking = () if polled else (suspects, timeouts, loads)
     brokers = BrokerWatch(board, lambda: ClusterClient(settings("broker-watch")), publish, clock_ms)
     looking = (no_records,) if config.end_offsets.read_records else ()
     return [sampler, brokers, *asking, watch, lag, times, *looking, cut_logs]

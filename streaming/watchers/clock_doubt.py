@@ -12,7 +12,8 @@ time it says: this monitor did not see it being written.
 
 **A coordinator that is away.** As long as the leader of an offsets partition does not answer, no coordinator
 is known to work there: nothing of its groups becomes overdue, and when it answers again their times run from then
-(`coordinator_model/clocked/silences.py`). Where it answers all the time, and nothing is written, time passes as ever.
+(`coordinator_model/clocked/silences.py`). So it is where the leader answers that it coordinates none of them
+(`load_watch.py`). Where it answers all the time, and nothing is written, time passes as ever.
 """
 
 import time

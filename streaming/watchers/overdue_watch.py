@@ -106,7 +106,7 @@ class OverdueWatch:
             before = self._board.events.latest(self._board.events.size)
             if again := [*self._no_longer_expected(before, now_ms)]:
                 self._publish(again)
-            reported = [_event(of) for of in before if not of["id"].endswith(AGAIN)]
+            reported = [reported_event(of) for of in before if not of["id"].endswith(AGAIN)]
             self._lasting.resume(reported, now_ms)
             self._unassigned.resume(reported)
             self._resumed = True
@@ -116,7 +116,10 @@ class OverdueWatch:
         # Made once for both questions: a storm leaves more of them than are remembered (`group_summary.RECENT_STATES`).
         states = [groups[name].state for name in unsteady | answers.keys() if name in groups]
         unsteady_states = [state for state in states if state.name in unsteady]
-        waits = doubted | {of.name for of in states if self._coordinators.is_away(of.partition, now_ms)}
+        not_loaded = self._board.findings.not_loaded
+        waits = doubted | {
+            of.name for of in states if of.partition in not_loaded or self._coordinators.is_away(of.partition, now_ms)
+        }
         doubtful = self._record_clocks.doubtful(unsteady_states, now_ms)
         self._board.findings.set_read_times({**doubtful, **self._back_times(unsteady_states, doubtful)})
         found += self._coordinators.returned(
@@ -207,11 +210,12 @@ class OverdueWatch:
 
         A time at which the group's last step was read is kept where it is later.
         """
-        back = {state.name: self._coordinators.back_ms(state.partition) for state in states}
+        loaded_ms = self._board.findings.loaded_ms
+        back = {of.name: (self._coordinators.back_ms(of.partition), loaded_ms.get(of.partition)) for of in states}
         return {
-            name: max(ms, read_ms.get(name, 0))
-            for name, ms in back.items()
-            if ms is not None and name not in self._lasting.groups
+            name: max(ms or 0 for ms in (*known, read_ms.get(name)))
+            for name, known in back.items()
+            if any(ms is not None for ms in known) and name not in self._lasting.groups
         }
 
     def _coordinator_moved_ms(self, state: GroupState) -> int | None:
@@ -230,7 +234,7 @@ def _subject(reported: Mapping[str, Any]) -> tuple[str, str, str, tuple[str, ...
     return reported["group"], kind, detail.get("instance_id") or "", doubly_held
 
 
-def _event(reported: Mapping[str, Any]) -> Event:
+def reported_event(reported: Mapping[str, Any]) -> Event:
     """An event as it was before it was reported; its id ends with its ordinal."""
     return Event(
         time_ms=reported["time"],

@@ -162,6 +162,7 @@ class Api:
                 else {"without_leader": [*standing.unread.without_leader]}
             ),
             **({"unreadable": [*standing.unread.unreadable]} if standing.unread.unreadable else {}),
+            **({"not_loaded": sorted(not_loaded)} if (not_loaded := self.board.findings.not_loaded) else {}),
             **({"sinks": sinks} if sinks else {}),
             **({} if polls is None else {"source": polls.as_json()}),
         }

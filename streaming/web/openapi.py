@@ -55,8 +55,8 @@ ANSWERS: Final[Mapping[str, str]] = {
     "max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? duplicate_partitions:integer? "
     "unassigned_partitions:integer? attention:Attention[] ~doubt:Unread",
     "Overview": "cluster:string time:integer ready:boolean missing:object[] doubt:object? ~sinks:object[] "
-    "~source:object ~without_leader:integer[] ~unreadable:integer[] unread:Unread[] left_out:LeftOut "
-    "end_offset_age_seconds:number? replica_lag_records:integer? "
+    "~source:object ~without_leader:integer[] ~unreadable:integer[] ~not_loaded:integer[] unread:Unread[] "
+    "left_out:LeftOut end_offset_age_seconds:number? replica_lag_records:integer? "
     "open_transaction_records:integer? events:Event[] trends:object groups:Row[]",
     "Events": "events:Event[]",
     "Lag": "times:integer[] ~groups:any{} ~group:string ~lag:any[] ~max_lag_seconds:any[] ~partition_count:integer "

@@ -31,6 +31,7 @@ NOT_THERE: Final[dict[str, str]] = {
     "ALERTS": "a series of Prometheus's own while an alert fires, and none does",
     "kafka_group_unknown_lag_partitions": "a group has it while the lag of a partition is not known",
     "group_monitor_offsets_partitions_without_leader": "the samples are older than it",
+    "group_monitor_offsets_partitions_not_loaded": "the samples are older than it",
     "group_monitor_offsets_partitions_unreadable": "the samples are older than it",
     "group_monitor_unreadable_batches_total": UNDERSTOOD,
 }

@@ -201,6 +201,8 @@ function show(news) {
   const still = !news.ready && news.doubt?.as_of;
   const head = !reasons.length || news.ready ? "" : source || still ? "Not ready: " : "Catching up: ";
   if (unread.length) reasons.push(`${unread.join("; ")}. What may be in ${unread.length > 1 ? "them" : "it"} is not known`);
+  const notLoaded = news.not_loaded ?? [];
+  if (notLoaded.length) reasons.push(`The coordinator of ${notLoaded.length > 1 ? "partitions" : "partition"} ${notLoaded.join(", ")} of the offsets topic has not loaded: its groups neither join nor commit`);
   const said = reasons.length ? `${head}${reasons.join("; ")}. ` : "";
   if (source) showPolled(source, said);
   else if (still) state("stale", "stale", said);

@@ -146,6 +146,36 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         ),
     ),
     (
+        "coordinator_not_loaded",
+        {
+            "partition": 7,
+            "since": 1_000,
+            "said": "NOT_COORDINATOR",
+            "broker": 2,
+            "groups": ["a", "b"],
+            "groups_count": 2,
+        },
+        (
+            "The coordinator of partition 7 did not load it: its leader answers NOT_COORDINATOR, and 2 groups can "
+            "neither join nor commit: a, b; since 10:09 UTC"
+        ),
+    ),
+    (
+        "coordinator_not_loaded",
+        {"partition": 7, "since": 1_000, "until": 121_000, "why": "loaded", "cleared": True},
+        "The coordinator of partition 7 has loaded it, after 2 m 0 s",
+    ),
+    (
+        "coordinator_not_loaded",
+        {"partition": 7, "since": 1_000, "until": 121_000, "why": "moved", "cleared": True},
+        "The coordinator of partition 7 is another one, after 2 m 0 s in which none had loaded it",
+    ),
+    (
+        "coordinator_not_loaded",
+        {"partition": 7, "since": 1_000, "until": 121_000, "why": "no_leader", "cleared": True},
+        "Partition 7 has no leader any more, after 2 m 0 s in which its coordinator had not loaded it",
+    ),
+    (
         "log_truncated",
         {"partition": 7, "from_offset": 1_200, "to_offset": 1_203, "groups": ["orders"]},
         "Partition 7 of the log lost 3 records from 1,200 on, and was read again; it changed orders",

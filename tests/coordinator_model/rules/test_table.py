@@ -34,7 +34,7 @@ MADE_ELSEWHERE: Final[dict[str, str]] = {
     "topic_recreated": "a commit",
     "unknown_record": "the replica",
     "log_truncated": "a partition that is read again",
-    "coordinator_not_loaded": "the clock, of a partition",
+    "coordinator_not_loaded": "the clock, of a partition, and who asks its leader",
     "share_records_archived": "the replica of the share coordinator",
     "share_redelivering": "the replica of the share coordinator",
     "group_in_two_partitions": "the replica of a whole log, or the board",

@@ -15,8 +15,12 @@ from tests.brokers_by_release import brokers
 @pytest.mark.parametrize(
     ("error", "answer"),
     [
-        ("[Error 16] NotCoordinatorError", {"a": ReportedGroup(away=True)}),
-        ("[Error 14] CoordinatorLoadInProgressError", {"a": ReportedGroup(away=True)}),
+        ("[Error 16] NotCoordinatorError", {"a": ReportedGroup(away=True, not_loaded="NOT_COORDINATOR")}),
+        (
+            "[Error 14] CoordinatorLoadInProgressError",
+            {"a": ReportedGroup(away=True, not_loaded="COORDINATOR_LOAD_IN_PROGRESS")},
+        ),
+        ("[Error 15] CoordinatorNotAvailableError", {"a": ReportedGroup(away=True)}),
         ("[Error 30] GroupAuthorizationFailedError", {"a": ReportedGroup(refused=True)}),
         ("[Error 69] GroupIdNotFoundError", {}),
         (None, {"a": ReportedGroup("Stable", 1)}),

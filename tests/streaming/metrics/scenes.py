@@ -402,6 +402,7 @@ def ready() -> Board:
     sink = SinkState(name="kafka-events", waiting=3, oldest_ms=NOW_MS - 7_000, dropped=2, delivered=40)
     board.health.show_sinks(lambda: [sink])
     board.health.show_source_age(lambda: 4.0)
+    board.findings.set_not_loaded({7: NOW_MS - 9_000})
     late = builders.offset_commit("g", "orders", 0, 0, timestamp=NOW_MS - 400)
     board.apply(1, shard.write(late, timestamp_ms=NOW_MS - 400), NOW_MS)
     return board
@@ -412,6 +413,7 @@ READY: Final = Scene(
     [
         ("group_monitor_ready", {}, 1),
         ("group_monitor_offsets_partitions_without_leader", {}, 0),
+        ("group_monitor_offsets_partitions_not_loaded", {}, 1),
         ("group_monitor_offsets_partitions_unreadable", {}, 0),
         ("group_monitor_open_transaction_seconds", {"partition": "7"}, 2),
         ("group_monitor_open_transaction_records", {"partition": "7"}, 50),

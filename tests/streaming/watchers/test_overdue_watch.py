@@ -486,6 +486,19 @@ def test_nobody_is_late_while_the_coordinator_is_away() -> None:
     assert [("rebalance_stuck", "s"), ("coordinator_not_loaded", None)] == followed.told()
 
 
+def test_nobody_is_late_while_the_coordinator_has_not_loaded() -> None:
+    """Its leader answers for the log, and coordinates no group (`load_watch.py`); times run from when it has loaded."""
+    followed = Followed()
+    followed.board.findings.set_not_loaded({0: NOW_MS})
+    followed.passes(AWAY_MS)
+    followed.board.findings.set_not_loaded({}, {0: NOW_MS + AWAY_MS})
+    followed.passes(REBALANCE_TIMEOUT_MS)
+    assert [] == followed.told()
+
+    followed.passes(60_000)
+    assert [("rebalance_stuck", "s")] == followed.told()
+
+
 def test_member_is_late_where_the_coordinator_answers_all_the_time() -> None:
     """Looks alike: nothing is written for as long, as is normal in a quiet partition."""
     followed = Followed()

@@ -59,6 +59,18 @@ def test_ready_names_one_with_a_batch_that_cannot_be_read() -> None:
     assert "cannot_tell" == client.get("/api/v1/gate/upgrade").json()["verdict"]
 
 
+def test_ready_names_one_that_its_coordinator_did_not_load() -> None:
+    """With 200 and no doubt: what the log has of its groups is shown, and no more is written. A page hears it, too."""
+    board, _ = some_board()
+    board.findings.set_not_loaded({7: SINCE_MS, 3: SINCE_MS})
+    found = client_of(caught_up(board), Credentials(token="secret")).get("/ready")  # noqa: S106 - as above
+
+    expected = {"ready": True, "missing": [], "doubt": None, "without_leader": [], "not_loaded": [3, 7]}
+    assert (200, expected) == (found.status_code, found.json())
+    _, news = Api(board, CLUSTER, clock_ms=lambda: NOW_MS).news(None, None)
+    assert ([3, 7], []) == (news["not_loaded"], news["unread"])
+
+
 def test_ready_names_it_by_its_number() -> None:
     """503 at a start; 200 once it was ready. Without credentials there is no name of a group in it."""
     board, ends = some_board()
