@@ -50,12 +50,13 @@ class Rig:
     members: bool = True
     end: int = 100
     read_to: int = 1
+    partition: int = 0
     now_ms: int = NOW_MS
     leader: Topic = field(init=False)
     cluster: FakeCoordinators = field(default_factory=FakeCoordinators)
 
     def __post_init__(self) -> None:
-        shard = Shard()
+        shard = Shard(self.partition)
         for name in ("audit", "orders"):
             if self.members:
                 classic_group(shard, name, {f"{name}-1": {"t": [0]}}, at_ms=NOW_MS)
@@ -377,6 +378,14 @@ def test_partition_that_is_written_to_is_not_asked_about() -> None:
 def test_nobody_is_asked_before_the_board_is_ready() -> None:
     """What was written last is not known by then."""
     rig = Rig(read_to=0)
+    rig.silent(LATE_MS)
+
+    assert [] == rig.cluster.asked
+
+
+def test_polled_groups_are_not_asked_about() -> None:
+    """As a monitor may serve that follows another which polls: they are of no partition."""
+    rig = Rig(partition=-1)
     rig.silent(LATE_MS)
 
     assert [] == rig.cluster.asked
