@@ -19,6 +19,7 @@ from coordinator_model.migration import phases
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from coordinator_model.rules import static_members
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
+from streaming.base.answers import AttentionAnswer
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import ReadLag
@@ -86,19 +87,24 @@ class Reason:
         """`critical`, `warning` or `info`."""
         return WARNING if self.doubted else SEVERITIES[self.code]
 
-    def as_json(self, expected: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def as_json(self, expected: Mapping[str, Mapping[str, Any]]) -> AttentionAnswer:
         """`code`, `severity`, `text`, `since` (ms or null); as information where the configuration expects it.
 
         What is expected stands under its code, which is the kind of the event.
         """
-        shown = {"code": self.code, "severity": self.severity, "text": self.text, "since": self.since_ms}
+        shown: AttentionAnswer = {
+            "code": self.code,
+            "severity": self.severity,
+            "text": self.text,
+            "since": self.since_ms,
+        }
         why = expected.get(self.code)
         if why is None or self.severity == INFO:
             return shown
-        return shown | {"severity": INFO, "text": f"{self.text} (expected: {why['reason']})", "expected": dict(why)}
+        return {**shown, "severity": INFO, "text": f"{self.text} (expected: {why['reason']})", "expected": dict(why)}
 
 
-def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[dict[str, Any]]:
+def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[AttentionAnswer]:
     """Reasons to look at a group now, the worst first, as `Reason.as_json`.
 
     Args:

@@ -10,16 +10,16 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model.clocked.not_back import KIND as NOT_BACK
+from streaming.base.answers import RowAnswer
 from streaming.base.persistent_map import GroupMap
 from streaming.board import attention
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags, measure, table_of
-from streaming.board.polls import UNKNOWN_IN_ROW
 from streaming.board.readiness import Standing
 from streaming.board.unread import Unread
 from streaming.end_offsets.store import Topic
@@ -36,7 +36,7 @@ UNASKED_SECONDS: Final = 600.0
 
 _TENTHS_BELOW_SECONDS: Final = 60
 
-Row = Mapping[str, Any]
+Row = RowAnswer
 
 
 class Overview:
@@ -182,7 +182,8 @@ class Overview:
         not_back = None if expected else self._board.findings.not_back.get(held.name)
         number = lags.table.groups.places[held.name]
         figures = lags.figures(number)
-        return {
+        known = not of.words.polled
+        row: RowAnswer = {
             "group": held.name,
             "type": of.words.type,
             "state": of.words.group_state,
@@ -195,20 +196,25 @@ class Overview:
             "blockers": list(of.words.blockers),
             "out_of_scope": of.words.out_of_scope,
             "mixed_since": of.mixed_since_ms,
-            "leftovers": of.leftovers,
-            "upgrades": of.upgrades,
-            "downgrades": of.downgrades,
-            **figures,
+            "leftovers": of.leftovers if known else None,
+            "upgrades": of.upgrades if known else None,
+            "downgrades": of.downgrades if known else None,
+            "lag": figures["lag"],
+            "at_least": figures["at_least"],
+            "unknown_lags": figures["unknown_lags"],
+            "max_lag": figures["max_lag"],
             "max_lag_seconds": _rounded(figures["max_lag_seconds"]),
+            "max_lag_seconds_at_least": figures["max_lag_seconds_at_least"],
             "missing_members": 0 if not_back is None else not_back.missing,
-            "rebalances": of.rebalances,
-            "rebalancing_since": of.rebalancing_since_ms,
-            "duplicate_partitions": of.duplicates or None if of.words.polled else of.duplicates,
+            "rebalances": of.rebalances if known else None,
+            "rebalancing_since": of.rebalancing_since_ms if known else None,
+            "duplicate_partitions": of.duplicates if known else of.duplicates or None,
             "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),
             "attention": attention.reasons(self._board, held, lags.of_read(number), now_ms),
-            **(UNKNOWN_IN_ROW if of.words.polled else {}),
-            **({} if doubt is None else {"doubt": doubt}),
         }
+        if doubt is not None:
+            row["doubt"] = doubt
+        return row
 
 
 def _rounded(seconds: float | None) -> float | None:
