@@ -9,7 +9,6 @@ rehearsed           note    the release loads the log, and nothing is lost
 not_rehearsed       note    there is none, of a release from 3.3 on: the command that makes one
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +20,7 @@ from streaming.base.times import time_text
 from streaming.loading.compared import FORMAT, Json, is_lost
 from streaming.loading.faults import numbers
 from streaming.loading.releases import FIRST, PATCHES
+from streaming.reports.forms import read_rehearsal
 
 GOOD_FOR_MS: Final = 24 * 60 * 60 * 1000
 """How long a rehearsal says something of the log: the cleaner goes over it every day."""
@@ -41,22 +41,13 @@ def with_rehearsal(answer: Mapping[str, Any], target: str, file: Path | None, no
         UsageError: the file is none, or has nothing of the release.
     """
     if file is not None:
-        return with_reasons(answer, _reasons(_read(file), target, answer.get("cluster_id"), now_ms))
+        report = read_rehearsal(file, FORMAT, "a file of rehearse brokers --json")
+        return with_reasons(answer, _reasons(report, target, answer.get("cluster_id"), now_ms))
     if numbers(target)[:2] < FIRST:
         return dict(answer)
     command = COMMAND.format(release=_latest(target))
     text = f"whether such a broker loads this log: {command}, then --rehearsal FILE"
     return with_reasons(answer, [Reason(NOTE, "not_rehearsed", text)])
-
-
-def _read(file: Path) -> Json:
-    try:
-        found = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise UsageError(f"--rehearsal: found {str(file)!r}, accepted: a file of rehearse brokers --json")
-    return found
 
 
 def _reasons(report: Json, target: str, cluster_id: str | None, now_ms: int) -> list[Reason]:

@@ -42,18 +42,18 @@ _STYLE: Final = (
 )
 
 
-def read_rehearsal(file: Path) -> dict[str, Any]:
-    """A report that `rehearse --keep` wrote.
+def read_rehearsal(file: Path, format_: str, accepted: str) -> dict[str, Any]:
+    """A report of this format, as a rehearsal left it in a file.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is none; `accepted` says which it is to be.
     """
     try:
         found = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         found = None
-    if not isinstance(found, dict) or found.get("format") != REHEARSAL_FORMAT:
-        raise UsageError(f"--rehearsal: found {str(file)!r}, accepted: a file that rehearse --keep wrote") from None
+    if not isinstance(found, dict) or found.get("format") != format_:
+        raise UsageError(f"--rehearsal: found {str(file)!r}, accepted: {accepted}")
     return found
 
 
