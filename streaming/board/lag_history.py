@@ -33,7 +33,7 @@ SHOWN_PARTITIONS: Final = 12
 
 _QUICK: Final = 1
 
-Place = tuple[str, str, int]
+LaggingPartition = tuple[str, str, int]
 """(group, topic, partition)"""
 
 Key = TypeVar("Key", bound=Hashable)
@@ -58,7 +58,7 @@ class LagHistory:
         self._lock = threading.Lock()
         self._times: list[int] = []
         self._groups: _Lines[str] = _Lines()
-        self._partitions: _Lines[Place] = _Lines()
+        self._partitions: _Lines[LaggingPartition] = _Lines()
 
     def sample(self, groups: GroupMap[BoardGroup], ends: EndOffsets, now_ms: int) -> Lags:
         """Take the lag of all groups at this moment; groups and partitions that are gone take their series along.
@@ -140,7 +140,7 @@ class LagHistory:
             found[number] = _unknown_since(_last_known(former))
         return found
 
-    def _follow(self, table: OffsetTable) -> tuple[list[int], list[Place]]:
+    def _follow(self, table: OffsetTable) -> tuple[list[int], list[LaggingPartition]]:
         """Rows of the partitions with series of their own: of groups that have room for all; the first ones stay."""
         names, numbers = table.groups.names, table.groups.places
         sizes = np.bincount(table.owners, minlength=len(table.groups))

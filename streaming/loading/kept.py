@@ -17,7 +17,7 @@ from coordinator_model.gates.verdict import NOTE, STOP, UNKNOWN, Reason, with_re
 from coordinator_model.kinds.words import counted
 from streaming.base.errors import UsageError
 from streaming.base.times import time_text
-from streaming.loading.compared import FORMAT, Json, is_lost
+from streaming.loading.compared import FORMAT, LoadingJson, is_lost
 from streaming.loading.faults import numbers
 from streaming.loading.releases import FIRST, PATCHES
 from streaming.reports.forms import read_rehearsal
@@ -50,7 +50,7 @@ def with_rehearsal(answer: Mapping[str, Any], target: str, file: Path | None, no
     return with_reasons(answer, [Reason(NOTE, "not_rehearsed", text)])
 
 
-def _reasons(report: Json, target: str, cluster_id: str | None, now_ms: int) -> list[Reason]:
+def _reasons(report: LoadingJson, target: str, cluster_id: str | None, now_ms: int) -> list[Reason]:
     held = [of for of in report["releases"] if of["release"] == target or of["release"].startswith(f"{target}.")]
     if not held:
         releases = ", ".join(of["release"] for of in report["releases"])
@@ -66,7 +66,7 @@ def _reasons(report: Json, target: str, cluster_id: str | None, now_ms: int) -> 
     return found + [_of_release(of, made) for of in held]
 
 
-def _of_release(of: Json, made: str) -> Reason:
+def _of_release(of: LoadingJson, made: str) -> Reason:
     release = f"Kafka {of['release']}"
     if "cannot_tell" in of:
         return Reason(UNKNOWN, "rehearsal_untold", f"the rehearsal could not tell of {release}: {of['cannot_tell']}")

@@ -36,8 +36,6 @@ UNASKED_SECONDS: Final = 600.0
 
 _TENTHS_BELOW_SECONDS: Final = 60
 
-Row = RowAnswer
-
 
 class Overview:
     """Rows of all groups, with versions.
@@ -59,7 +57,7 @@ class Overview:
 
     def _forget(self) -> None:
         self._made_until = 0.0
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, RowAnswer] = {}
         self._names: list[str] | None = None
         self._doubted: Mapping[str, int] = {}
         self._made_of = BoardMoment(BoardSnapshot(), Standing([], None))
@@ -67,7 +65,7 @@ class Overview:
         self._found: tuple[Mapping[str, frozenset[str]], Mapping[str, Topic]] = ({}, {})
         self._changes: deque[tuple[int, frozenset[str], frozenset[str]]] = deque(maxlen=REMEMBERED)
 
-    def rows(self) -> tuple[int, list[Row], BoardMoment]:
+    def rows(self) -> tuple[int, list[RowAnswer], BoardMoment]:
         """Version, the rows of the groups in scope by name, and the moment they are of, as `moment` has it."""
         with self._lock:
             self._make()
@@ -86,7 +84,9 @@ class Overview:
         unread = then.unread.joined(now.unread)
         return BoardMoment(self._made_of.shown, (then if now.doubt is None else now)._replace(unread=unread))
 
-    def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str], BoardMoment] | None:
+    def changes(
+        self, since: int, group: str | None = None
+    ) -> tuple[int, list[RowAnswer], list[str], BoardMoment] | None:
         """What is newer than a version, of all groups or of one.
 
         Returns:
@@ -176,7 +176,7 @@ class Overview:
         asked = asked.union(*(found ^ former[0].get(kind, frozenset()) for kind, found in overdue.items()))
         return asked & groups.keys()
 
-    def _row(self, held: BoardGroup, lags: Lags, now_ms: int, unread: Unread) -> Row:
+    def _row(self, held: BoardGroup, lags: Lags, now_ms: int, unread: Unread) -> RowAnswer:
         of, doubt = held.summary, unread.of(held.name, held)
         expected = NOT_BACK in self._board.expectations.kinds(held.name)
         not_back = None if expected else self._board.findings.not_back.get(held.name)
