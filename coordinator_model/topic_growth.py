@@ -19,7 +19,7 @@ from coordinator_model.groups.embedded_subscription import assignment_of
 from coordinator_model.records.record_types import RecordType
 from coordinator_model.records.serde import Record, decode_key, decode_value
 
-Place = tuple[str, int]
+GrownPartition = tuple[str, int]
 """Topic name and partition."""
 
 _TARGETS: Final = frozenset(
@@ -32,7 +32,7 @@ _CURRENT: Final = frozenset(
 
 def appeared_ms(
     records: Iterable[tuple[int, bytes, bytes | None]], names: Mapping[str, str], counts: Mapping[str, int]
-) -> dict[Place, int]:
+) -> dict[GrownPartition, int]:
     """Since when partitions are certain to have been there, of those of which the log tells.
 
     Args:
@@ -87,7 +87,7 @@ def _since(highest: Mapping[int, int], count: int, unnamed_ms: int | None) -> It
             yield partition, since_ms
 
 
-def _named(record: Record, names: Mapping[str, str]) -> Iterator[Place]:
+def _named(record: Record, names: Mapping[str, str]) -> Iterator[GrownPartition]:
     """The highest partition of each topic that a record names."""
     value: Any = record.value
     if record.type is RecordType.OFFSET_COMMIT:

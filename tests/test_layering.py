@@ -26,7 +26,7 @@ TOP: Final = ""
 
 MODEL: Final = "wire records kinds state groups migration rules clocked gates views figures"
 
-# Room → rooms of the same package that it may import, and libraries. Every room of streaming may use the model.
+# Room → rooms of the same package that it may import, and libraries. What is used of the model is in `OF_THE_MODEL`.
 ROOMS: Final = {
     "coordinator_model": {
         "wire": ("", ""),
@@ -76,6 +76,31 @@ ROOMS: Final = {
         ),
         TOP: ("base cli", "typer"),
     },
+}
+
+# Room of streaming → rooms and modules of the model that it may import. All may import what `coordinator_model` itself
+# offers; a room that is not here no more than that.
+OF_THE_MODEL: Final = {
+    "base": "kinds",
+    "kafka": "wire records gates",
+    "query": "records state rules figures replica",
+    "end_offsets": "lag",
+    "board": "records kinds state migration rules clocked gates views figures copies lag",
+    "watchers": "kinds state migration clocked gates figures",
+    "polling": "wire records state groups migration rules",
+    "checkpoint": "state",
+    "metrics": "state migration rules clocked gates figures",
+    "recording": "records",
+    "reports": "records kinds state migration rules views log_replica recording_clock",
+    "sinks": "state",
+    "history": "records",
+    "otlp": "state",
+    "web": "kinds migration clocked gates",
+    "monitor": "records state",
+    "demo": "kinds",
+    "rehearsal": "records state groups migration rules gates views replica log_replica",
+    "loading": "records kinds state gates log_replica",
+    "cli": ("records kinds state migration rules gates views log_replica share_replica recording_clock topic_growth"),
 }
 
 # What the model may use of the standard library: no clock, no file, no network, no log, no chance, no thread.
@@ -243,6 +268,30 @@ def test_modules_import_what_their_room_may() -> None:
         return of_other_rooms | {library(name) for name in names} - accepted
 
     assert {} == breaking(of_rooms(), foreign)
+
+
+def test_modules_import_what_their_room_may_of_the_model() -> None:
+    """A room that is new to a room of the model, or to another way into it, says so in `OF_THE_MODEL`."""
+
+    def foreign(module: str) -> set[str]:
+        return ways_in(module) - {TOP, *OF_THE_MODEL.get(place(module)[1], "").split()}
+
+    assert {} == breaking(under("streaming"), foreign)
+
+
+def test_ways_into_the_model_are_there_and_used() -> None:
+    """The table has no row of a room, and no word in a row, that nothing in it needs."""
+    used: dict[str, set[str]] = {}
+    for module in under("streaming"):
+        used.setdefault(place(module)[1], set()).update(ways_in(module))
+
+    assert {} == {room: left for room, ways in OF_THE_MODEL.items() if (left := {*ways.split()} - used[room])}
+
+
+def ways_in(module: str) -> set[str]:
+    """Rooms of the model that a module imports from, and modules that stand in none; `TOP` is the package itself."""
+    names = {name for name in imports(module) if library(name) == "coordinator_model"}
+    return {name.partition(".")[2].partition(".")[0] for name in names}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -34,7 +34,7 @@ ALSO_BY_RECORDS: Final = frozenset({"static_member_absent", "offset_rewound"})
 """Kinds of which the group's next record shows the same event that a look found before it: what comes first says it."""
 
 
-class Row(NamedTuple):
+class ClockedRow(NamedTuple):
     """One rule, the kinds of the events it makes, and the groups it is asked of."""
 
     rule: ClockedRule
@@ -43,12 +43,12 @@ class Row(NamedTuple):
 
 
 CLOCKED_RULES: Final = (
-    Row(stuck.rebalance_stuck, ("rebalance_stuck",), UNSETTLED),
-    Row(hang_suspicion.rebalance_hangs, ("rebalance_stuck",), UNSETTLED),
-    Row(stuck.migration_stalled, ("migration_stalled",), UNSETTLED),
-    Row(not_back.members_not_back, ("members_not_back",), UNSETTLED),
-    Row(unsettled.group_unsettled, ("group_unsettled",), UNSETTLED),
-    Row(
+    ClockedRow(stuck.rebalance_stuck, ("rebalance_stuck",), UNSETTLED),
+    ClockedRow(hang_suspicion.rebalance_hangs, ("rebalance_stuck",), UNSETTLED),
+    ClockedRow(stuck.migration_stalled, ("migration_stalled",), UNSETTLED),
+    ClockedRow(not_back.members_not_back, ("members_not_back",), UNSETTLED),
+    ClockedRow(unsettled.group_unsettled, ("group_unsettled",), UNSETTLED),
+    ClockedRow(
         endings.alarms_over,
         (
             "static_member_absent",
@@ -59,8 +59,8 @@ CLOCKED_RULES: Final = (
         ),
         UNSETTLED,
     ),
-    Row(rewinds_awaited.not_back, ("offset_rewound",), UNSETTLED),
-    Row(partition_unassigned, ("partition_unassigned",), UNHELD),
+    ClockedRow(rewinds_awaited.not_back, ("offset_rewound",), UNSETTLED),
+    ClockedRow(partition_unassigned, ("partition_unassigned",), UNHELD),
 )
 
 

@@ -53,7 +53,7 @@ from coordinator_model.gates.verdict import (
     UNKNOWN,
     BrokerSettings,
     Cluster,
-    Member,
+    NamedMember,
     Reason,
     answer,
     as_polled,
@@ -305,5 +305,5 @@ def _plain_consumers(group: ClassicGroup) -> bool:
     return bool(group.members) and is_consumer and not upgrade_blockers.is_kafka_streams(group)
 
 
-def _named(member: ClassicMember) -> Member:
+def _named(member: ClassicMember) -> NamedMember:
     return {"member_id": member.member_id, "client_id": member.client_id, "client_host": member.client_host}

@@ -34,7 +34,7 @@ SETTLED_MS: Final = 15_000
 """How long nothing must have been written of a group that is being rolled: between one restart and the next it rests
 for a few seconds, and a gate that opened each time would say nothing."""
 
-Member = Mapping[str, Any]
+NamedMember = Mapping[str, Any]
 """What a reason says of one member: `member_id`, `client_id`, `client_host`, and what is found of it."""
 
 
@@ -46,7 +46,7 @@ class Reason:
     code: str
     text: str
     group: str | None = None
-    members: tuple[Member, ...] = ()
+    members: tuple[NamedMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

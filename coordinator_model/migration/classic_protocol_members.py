@@ -112,11 +112,11 @@ class ClassicMemberState:
     waits_for: Mapping[str, Partitions]
 
 
-Holders = Mapping[str, Mapping[int, str]]
+PartitionHolders = Mapping[str, Mapping[int, str]]
 """Topic → partition → id of the member that holds it, what it has yet to give up included."""
 
 
-def holders(group: ModernGroup) -> Holders:
+def holders(group: ModernGroup) -> PartitionHolders:
     """Who holds what of a consumer group."""
     held: dict[str, dict[int, str]] = {}
     for member in group.members.values():
@@ -148,7 +148,7 @@ def track(progress: dict[str, ClassicProgress], before: Membership, after: Membe
         progress[member_id] = ClassicProgress(situation=now, since_ms=since_ms, joined_ms=joined_ms)
 
 
-def situation(group: ModernGroup, member: ModernMember, held: Holders) -> str:
+def situation(group: ModernGroup, member: ModernMember, held: PartitionHolders) -> str:
     """What the records of the group say about the member; a key of `MUST_REJOIN`."""
     if not member.current_live or member.state not in consumer.MEMBER_STATES:
         return UNKNOWN
@@ -164,7 +164,7 @@ def situation(group: ModernGroup, member: ModernMember, held: Holders) -> str:
 
 
 def state_of(
-    group: ModernGroup, member: ModernMember, held: Holders, progress: ClassicProgress | None, now_ms: int
+    group: ModernGroup, member: ModernMember, held: PartitionHolders, progress: ClassicProgress | None, now_ms: int
 ) -> ClassicMemberState:
     """State of a classic member of a consumer group at a moment that is not before the last record of the group."""
     now = situation(group, member, held)
@@ -210,7 +210,7 @@ def embedded_version(member: ModernMember) -> int | None:
     return min((claim.version for claim in member.claims.values() if claim is not None), default=None)
 
 
-def waits_for(group: ModernGroup, member: ModernMember, held: Holders) -> dict[str, Partitions]:
+def waits_for(group: ModernGroup, member: ModernMember, held: PartitionHolders) -> dict[str, Partitions]:
     """Member id → what that member still holds of this one's target."""
     found: dict[str, dict[str, tuple[int, ...]]] = {}
     for topic, partitions in without(group.targets.get(member.member_id, {}), member.assigned).items():

@@ -131,7 +131,7 @@ class Moves(NamedTuple):
     down: bool
 
 
-Member = ClassicMember | ModernMember
+AnyMember = ClassicMember | ModernMember
 
 
 def advance(state: GroupState, step: Step) -> Iterator[Finding]:
@@ -326,7 +326,7 @@ def _moves(migration: Migration, before: Membership, after: Membership, time_ms:
     return Moves(up, down)
 
 
-def _is_double(member: ClassicMember | ModernMember, there: Mapping[str, Member], free: Iterable[Vacancy]) -> bool:
+def _is_double(member: ClassicMember | ModernMember, there: Mapping[str, AnyMember], free: Iterable[Vacancy]) -> bool:
     """Whether one of those who are there is its former process, and none of those who left can be."""
     process = (member.client_id, member.client_host)
     same = any(_is_classic(of) and (of.client_id, of.client_host) == process for of in there.values())
@@ -334,7 +334,7 @@ def _is_double(member: ClassicMember | ModernMember, there: Mapping[str, Member]
     return same and process not in others and process not in {(of.client_id, of.client_host) for of in free}
 
 
-def by_name(membership: Membership) -> dict[str, Member]:
+def by_name(membership: Membership) -> dict[str, AnyMember]:
     """Members whose protocol is known, by instance id where they have one."""
     modern = membership.modern_group
     if modern is None:
@@ -343,7 +343,7 @@ def by_name(membership: Membership) -> dict[str, Member]:
     return {of.instance_id or of.member_id: of for of in modern.members.values() if of.metadata_live}
 
 
-def _is_classic(member: Member) -> bool:
+def _is_classic(member: AnyMember) -> bool:
     return isinstance(member, ClassicMember) or member.uses_classic_protocol
 
 

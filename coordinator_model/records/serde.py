@@ -85,7 +85,7 @@ def value_left_out(size_bytes: int, most_bytes: int) -> bytes:
     return _LEFT_OUT + f"value: {size_bytes:,} bytes, of at most {most_bytes:,}".encode()
 
 
-class Row(Protocol):
+class RecordTypeRow(Protocol):
     """The two halves of a record type, in the table of a log."""
 
     @property
@@ -112,7 +112,7 @@ class Codec(Generic[R]):
         record: makes a record of a type of it, with the arguments of `Record`.
     """
 
-    def __init__(self, rows: Iterable[Row], record: Callable[..., R]) -> None:
+    def __init__(self, rows: Iterable[RecordTypeRow], record: Callable[..., R]) -> None:
         self._row_of_key = {row.key: row for row in rows}
         self._decoders = {int(row.record_type): _decoder(row) for row in self._row_of_key.values()}
         self._record = record
@@ -204,7 +204,7 @@ class _Decoder:
     """For versions not in `value_readers`; raises UnsupportedVersion."""
 
 
-def _decoder(row: Row) -> _Decoder:
+def _decoder(row: RecordTypeRow) -> _Decoder:
     readers = {version: reader(row.value, version) for version in row.value.SCHEMA.versions}
     return _Decoder(row.record_type, reader(row.key, 0), readers, lambda version: reader(row.value, version))
 

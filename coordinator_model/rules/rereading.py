@@ -33,7 +33,7 @@ from coordinator_model.state.membership import Membership
 from coordinator_model.state.offsets import CommittedOffset, goes_back
 from coordinator_model.state.rule_memory import Deleted, Deletions, Rewinds, Rewound
 
-Offsets = Mapping[tuple[str, int], CommittedOffset]
+CommittedOffsets = Mapping[tuple[str, int], CommittedOffset]
 """(topic, partition) → what is committed of it."""
 
 ALARMED: Final = (
@@ -93,7 +93,9 @@ def cleared(former: GroupState) -> list[Event]:
     return steps.judge(gone)
 
 
-def differences(former: GroupState, before: Offsets, state: GroupState | None, after: Offsets) -> Iterator[Finding]:
+def differences(
+    former: GroupState, before: CommittedOffsets, state: GroupState | None, after: CommittedOffsets
+) -> Iterator[Finding]:
     """What must have happened to a group between two looks at it; `state` is None where there is none."""
     if state is None or not state.exists:
         if former.exists:

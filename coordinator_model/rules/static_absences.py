@@ -48,7 +48,7 @@ JOINS_MS: Final = 600_000
 CLOSED_AFTER_MS: Final = 86_400_000
 
 
-class Said(NamedTuple):
+class AbsenceSaid(NamedTuple):
     """What is to be said of members that are away: of which record, and at what time that was so."""
 
     offset: int
@@ -98,7 +98,7 @@ def is_away(state: GroupState, _: str, instance_id: str, now_ms: int) -> bool:
     return instance_id in state.open(ABSENT) and known is not None and within(CLOSED_AFTER_MS, known.changed_ms, now_ms)
 
 
-def take_due(state: GroupState, now_ms: int | None, over_ms: int | None = None) -> list[Said]:
+def take_due(state: GroupState, now_ms: int | None, over_ms: int | None = None) -> list[AbsenceSaid]:
     """What is to be said by now, which is remembered.
 
     Args:
@@ -107,20 +107,20 @@ def take_due(state: GroupState, now_ms: int | None, over_ms: int | None = None) 
         over_ms: by which minutes and days are over: the time of a record of the group, or of the clock. None where
             neither is at hand: a micro-batch that ends, or a pause of seconds, must not end what another would not.
     """
-    known, said = state.absences, list[Said]()
+    known, said = state.absences, list[AbsenceSaid]()
     if known is None:
         return said
     one_is_back = len(state.open(ABSENT)) < len(known.instance_ids)
     if not known.reported and (one_is_back or now_ms is None or not within(TOGETHER_MS, known.since_ms, now_ms)):
         known.reported = True
-        said.append(Said(known.offset, known.since_ms, Finding(ABSENT, _beginning(known))))
+        said.append(AbsenceSaid(known.offset, known.since_ms, Finding(ABSENT, _beginning(known))))
     said += over(state, over_ms)
     if _ended_ms(state, known, over_ms) is not None:
         _forget(state)
     return said
 
 
-def over(state: GroupState, over_ms: int | None) -> Iterator[Said]:
+def over(state: GroupState, over_ms: int | None) -> Iterator[AbsenceSaid]:
     """The end, if the beginning was reported and it is over; arguments as of `take_due`."""
     known = state.absences
     if known is None or known.before_live_tail or not known.reported:
@@ -128,10 +128,10 @@ def over(state: GroupState, over_ms: int | None) -> Iterator[Said]:
     ended_ms = _ended_ms(state, known, over_ms)
     if ended_ms is not None:
         why = {"why": "one_day"} if state.open(ABSENT) else {}
-        yield Said(known.changed_offset, ended_ms, Finding(ABSENT, _end(state, known) | why, severity=INFO))
+        yield AbsenceSaid(known.changed_offset, ended_ms, Finding(ABSENT, _end(state, known) | why, severity=INFO))
 
 
-def events_of_said(state: GroupState, said: Said) -> Iterator[Event]:
+def events_of_said(state: GroupState, said: AbsenceSaid) -> Iterator[Event]:
     """The event of it, which is the same whether a record or the clock shows that it is time."""
     place = Position(state.partition, said.offset, said.time_ms)
     yield from events_of(state.name, place, [said.finding], first_ordinal=int("cleared" in said.finding.detail))

@@ -30,7 +30,7 @@ from coordinator_model.rules.duplicate_owners import DUPLICATE_ASSIGNMENT
 from coordinator_model.rules.transition import Rule, Transition
 
 
-class Row(NamedTuple):
+class RuleRow(NamedTuple):
     """One rule.
 
     Attributes:
@@ -47,39 +47,39 @@ class Row(NamedTuple):
 
 
 RULES: Final = (
-    Row(existence.created, ("group_created",), ("announced",)),
-    Row(endings.forget, (), ("endings",)),
-    Row(partition_holders.remember_change, (), ("held_ms", "held_offset")),
-    Row(fencing.fenced, ("member_fenced",)),
-    Row(members.joins_and_leaves, ("member_joined", "member_left")),
-    Row(
+    RuleRow(existence.created, ("group_created",), ("announced",)),
+    RuleRow(endings.forget, (), ("endings",)),
+    RuleRow(partition_holders.remember_change, (), ("held_ms", "held_offset")),
+    RuleRow(fencing.fenced, ("member_fenced",)),
+    RuleRow(members.joins_and_leaves, ("member_joined", "member_left")),
+    RuleRow(
         static_members.succession,
         ("static_member_returned", "static_member_replaced"),
         ("instances", "departed", "endings", "alarms", "counters"),
     ),
-    Row(static_absences.absences, ("static_member_absent",), ("absences", "alarms"), live_only=True),
-    Row(static_members.contention, ("static_member_contended", "static_member_restarting"), ("alarms",)),
-    Row(poll_intervals.exceeded, ("poll_interval_exceeded",), ("poll_runs", "alarms", "endings")),
-    Row(
+    RuleRow(static_absences.absences, ("static_member_absent",), ("absences", "alarms"), live_only=True),
+    RuleRow(static_members.contention, ("static_member_contended", "static_member_restarting"), ("alarms",)),
+    RuleRow(poll_intervals.exceeded, ("poll_interval_exceeded",), ("poll_runs", "alarms", "endings")),
+    RuleRow(
         ownership_claims.stale_claims,
         ("stale_claim", "handover_without_revocation"),
         ("alarms", "counters"),
     ),
-    Row(
+    RuleRow(
         migrations.phase_changes,
         ("upgrade_started", "upgrade_completed", "downgrade_started", "downgrade_completed"),
         ("migration", "counters"),
     ),
-    Row(migrations.upgrade_unclean, ("upgrade_unclean",), ("migration",), live_only=True),
-    Row(migrations.classic_members, (), ("migration",)),
-    Row(scaling.episode, (), ("scaling",)),
-    Row(handovers.successions, (), ("handovers", "counters")),
-    Row(
+    RuleRow(migrations.upgrade_unclean, ("upgrade_unclean",), ("migration",), live_only=True),
+    RuleRow(migrations.classic_members, (), ("migration",)),
+    RuleRow(scaling.episode, (), ("scaling",)),
+    RuleRow(handovers.successions, (), ("handovers", "counters")),
+    RuleRow(
         rebalances.progress,
         ("rebalance_started", "rebalance_completed", "rebalance_rounds_lost"),
         ("rebalance", "rounds_lost_ms", "scaling", "counters"),
     ),
-    Row(
+    RuleRow(
         rebalance_storm.storm,
         ("rebalance_storm",),
         (
@@ -91,19 +91,19 @@ RULES: Final = (
             "endings",
         ),
     ),
-    Row(settling.epochs_going_by, (), ("restless",)),
-    Row(
+    RuleRow(settling.epochs_going_by, (), ("restless",)),
+    RuleRow(
         DUPLICATE_ASSIGNMENT,
         ("duplicate_assignment", "duplicate_assignment_cleared"),
         ("alarms",),
         live_only=True,
     ),
-    Row(migrations.DOWNGRADE_UNCLEAN, ("downgrade_unclean",), ("alarms",), live_only=True),
-    Row(migrations.UPGRADE_BLOCKED, ("upgrade_blocked",), ("alarms",), live_only=True),
-    Row(anomalies.LASTING_ANOMALIES, ("epoch_anomaly",), ("alarms",), live_only=True),
-    Row(members.emptied, ("group_emptied",)),
-    Row(existence.deleted, ("group_deleted",), ("announced",)),
-    Row(anomalies.record_by_record, ("epoch_anomaly",), live_only=True),
+    RuleRow(migrations.DOWNGRADE_UNCLEAN, ("downgrade_unclean",), ("alarms",), live_only=True),
+    RuleRow(migrations.UPGRADE_BLOCKED, ("upgrade_blocked",), ("alarms",), live_only=True),
+    RuleRow(anomalies.LASTING_ANOMALIES, ("epoch_anomaly",), ("alarms",), live_only=True),
+    RuleRow(members.emptied, ("group_emptied",)),
+    RuleRow(existence.deleted, ("group_deleted",), ("announced",)),
+    RuleRow(anomalies.record_by_record, ("epoch_anomaly",), live_only=True),
 )
 """Hand-overs stand before the rebalances they are the cost of, duplicates before anomalies, which leave out what a
 duplicate assignment says; a storm after the rebalances it counts; `group_created` first and `group_deleted` after what

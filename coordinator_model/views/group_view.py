@@ -231,7 +231,7 @@ def _classic_protocol_view(  # noqa: PLR0913 - a member, whom it waits for, and 
     state: GroupState,
     group: ModernGroup,
     member: ModernMember,
-    held: classic_protocol_members.Holders,
+    held: classic_protocol_members.PartitionHolders,
     topic_names: TopicNames,
     now_ms: int,
 ) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def _classic_protocol_view(  # noqa: PLR0913 - a member, whom it waits for, and 
 
 
 def _modern_member(
-    group: ModernGroup, member: ModernMember, topic_names: TopicNames, held: classic_protocol_members.Holders
+    group: ModernGroup, member: ModernMember, topic_names: TopicNames, held: classic_protocol_members.PartitionHolders
 ) -> dict[str, Any]:
     def shown(parts: Partitions) -> dict[str, list[int]]:
         if group.family == STREAMS:

@@ -42,7 +42,7 @@ def of_classic(group: ClassicGroup, member: ClassicMember) -> dict[str, Any]:
 
 
 def of_consumer(
-    group: ModernGroup, member: ModernMember, held: situations.Holders, topic_names: Mapping[str, str]
+    group: ModernGroup, member: ModernMember, held: situations.PartitionHolders, topic_names: Mapping[str, str]
 ) -> dict[str, Any]:
     """The same of a member of a consumer group. The session timeout is in the log of classic members alone."""
     matches = None if member.subscribed_regex is None else group.regexes.get(member.subscribed_regex)
@@ -63,7 +63,7 @@ def of_consumer(
 
 
 def waiting(
-    group: ModernGroup, member: ModernMember, held: situations.Holders, topic_names: Mapping[str, str]
+    group: ModernGroup, member: ModernMember, held: situations.PartitionHolders, topic_names: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """`situation`, `text`, and `for`: member id → partitions it has yet to release; None where it waits for nothing."""
     if group.family != CONSUMER:

@@ -31,7 +31,7 @@ from coordinator_model.views.group_view import TopicNames
 EXPECTED: Final = frozenset({"downgrade_started", "static_member_absent"})
 """Warnings that are what was asked for, or what every roll of static members shows: no alarms of a roll."""
 
-Place = tuple[str, int]
+OwnedPartition = tuple[str, int]
 """Topic name, partition."""
 
 
@@ -46,8 +46,8 @@ class Cost:
     moved_in_rebalances: int = 0
     """As the events of rebalances say: other than `partitions_moved` where one had begun before, was cut off by a
     conversion, or is under way."""
-    ownerless_ms: Mapping[Place, int] = field(default_factory=dict)
-    without_owner: tuple[Place, ...] = ()
+    ownerless_ms: Mapping[OwnedPartition, int] = field(default_factory=dict)
+    without_owner: tuple[OwnedPartition, ...] = ()
     """Those that have none at the end."""
     unsaid: tuple[str, ...] = ()
     """Instance ids of members that went, or were taken over, without saying so before."""
@@ -70,12 +70,12 @@ class RollCost:
         self._since_ms = since_ms
         self._generation: ClassicGroup | None = None
         """The last one of a classic group."""
-        self._owned: frozenset[Place] = frozenset()
+        self._owned: frozenset[OwnedPartition] = frozenset()
         self._seen = (-1, -1)
-        self._owner: dict[Place, str] = {}
+        self._owner: dict[OwnedPartition, str] = {}
         """Last owner of each partition that ever had one."""
-        self._free_since_ms: dict[Place, int] = {}
-        self._ownerless_ms: Counter[Place] = Counter()
+        self._free_since_ms: dict[OwnedPartition, int] = {}
+        self._ownerless_ms: Counter[OwnedPartition] = Counter()
         self._moved = 0
         self._statics: dict[str, tuple[str, bool]] = {}
         """Instance id → who stands for it, and whether it said that it would be back."""
@@ -174,7 +174,7 @@ class RollCost:
         for place in self._owner.keys() - owners.keys():
             self._free_since_ms.setdefault(place, time_ms)
 
-    def _owners(self, membership: Membership) -> Iterator[tuple[Place, str]]:
+    def _owners(self, membership: Membership) -> Iterator[tuple[OwnedPartition, str]]:
         if membership.type in (SHARE, STREAMS):
             return
         for member in members_of(membership).values():
@@ -189,7 +189,7 @@ class RollCost:
                     for partition in partitions:
                         yield (name, partition), member.instance_id or member.member_id
 
-    def _let_go(self, was: ClassicGroup, now: ClassicGroup) -> Iterable[Place]:
+    def _let_go(self, was: ClassicGroup, now: ClassicGroup) -> Iterable[OwnedPartition]:
         """Partitions that had an owner before a generation, and that no member claimed when joining it."""
         return () if now.generation == was.generation else self._owned - set(_claimed(now))
 
@@ -228,7 +228,7 @@ def cost_view(cost: Cost) -> dict[str, Any]:
     }
 
 
-def _claimed(group: ClassicGroup) -> Iterator[Place]:
+def _claimed(group: ClassicGroup) -> Iterator[OwnedPartition]:
     if group.protocol == STICKY:
         return  # it says what it owned until it joined, and let go of
     for member in group.members.values():

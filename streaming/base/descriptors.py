@@ -18,7 +18,7 @@ _SIGNS: Final = tuple(f"[Errno {number}]" for number in (errno.EMFILE, errno.ENF
 """What the system's errors begin with where none is left; Spark has them in texts of its own."""
 
 
-class Limit(NamedTuple):
+class OpenFilesLimit(NamedTuple):
     """How many may be open: now, and at most (`ulimit -Sn`, `ulimit -Hn`)."""
 
     soft: int
@@ -30,14 +30,14 @@ class Limit(NamedTuple):
         return self.hard < LOW
 
 
-def limit() -> Limit:
+def limit() -> OpenFilesLimit:
     """Both, without a limit as `MOST`."""
-    return Limit(
+    return OpenFilesLimit(
         *(MOST if each == resource.RLIM_INFINITY else each for each in resource.getrlimit(resource.RLIMIT_NOFILE))
     )
 
 
-def raise_limit() -> Limit:
+def raise_limit() -> OpenFilesLimit:
     """Raise the one to the other, to `MOST` at most, never down; returns what they are then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if hard == resource.RLIM_INFINITY else min(MOST, hard)

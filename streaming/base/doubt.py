@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from streaming.base.times import time_text
 
-Missing = Mapping[str, Any]
+MissingPart = Mapping[str, Any]
 
 FIELDS: Final = ("reason", "since", "as_of", "far")
 """Of a doubt, as the API has it; the last two only where they are known."""
 
 
-def doubt(missing: Sequence[Missing]) -> dict[str, Any] | None:
+def doubt(missing: Sequence[MissingPart]) -> dict[str, Any] | None:
     """What to say of all that is missing, or None where nothing is: stale rows first, then how far the log is read."""
     if not missing:
         return None
@@ -23,19 +23,19 @@ def doubt(missing: Sequence[Missing]) -> dict[str, Any] | None:
     return {name: chosen[name] for name in FIELDS if name in chosen}
 
 
-def said(missing: Missing) -> str:
+def said(missing: MissingPart) -> str:
     """In words: what, since when, how far; `doubt` of the page's live.js says the same by the reader's clock."""
     far = f": {missing['far']}" if "far" in missing else ""
     return f"{missing['reason']}, since {moment(missing['since'])}{far}"
 
 
-def unread_of(answer: Mapping[str, Any]) -> Sequence[Missing]:
+def unread_of(answer: Mapping[str, Any]) -> Sequence[MissingPart]:
     """Of an answer of the API with groups: partitions of the log that are not read, so that groups may be missing."""
-    found: Sequence[Missing] = answer.get("unread") or ()
+    found: Sequence[MissingPart] = answer.get("unread") or ()
     return found
 
 
-def cannot_tell(missing: Missing) -> str:
+def cannot_tell(missing: MissingPart) -> str:
     """The same, as what a monitor answers instead."""
     return f"cannot tell: {said(missing)}"
 

@@ -19,6 +19,7 @@ from coordinator_model.migration import phases
 from coordinator_model.migration.upgrade_blockers import BLOCKERS
 from coordinator_model.rules import static_members
 from coordinator_model.state.events import CRITICAL, INFO, WARNING
+from streaming.base.answers import AttentionAnswer
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import ReadLag
@@ -70,7 +71,7 @@ _RANKS: Final = {code: rank for rank, code in enumerate(SEVERITIES)}
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class AttentionReason:
     """One reason to look. `since_ms` is when it began, None where that is not known.
 
     One that is `doubted` has too little evidence for its severity, and is a warning.
@@ -86,20 +87,25 @@ class Reason:
         """`critical`, `warning` or `info`."""
         return WARNING if self.doubted else SEVERITIES[self.code]
 
-    def as_json(self, expected: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def as_json(self, expected: Mapping[str, Mapping[str, Any]]) -> AttentionAnswer:
         """`code`, `severity`, `text`, `since` (ms or null); as information where the configuration expects it.
 
         What is expected stands under its code, which is the kind of the event.
         """
-        shown = {"code": self.code, "severity": self.severity, "text": self.text, "since": self.since_ms}
+        shown: AttentionAnswer = {
+            "code": self.code,
+            "severity": self.severity,
+            "text": self.text,
+            "since": self.since_ms,
+        }
         why = expected.get(self.code)
         if why is None or self.severity == INFO:
             return shown
-        return shown | {"severity": INFO, "text": f"{self.text} (expected: {why['reason']})", "expected": dict(why)}
+        return {**shown, "severity": INFO, "text": f"{self.text} (expected: {why['reason']})", "expected": dict(why)}
 
 
-def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[dict[str, Any]]:
-    """Reasons to look at a group now, the worst first, as `Reason.as_json`.
+def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[AttentionAnswer]:
+    """Reasons to look at a group now, the worst first, as `AttentionReason.as_json`.
 
     Args:
         board: with what those who look with a clock in hand have found.
@@ -114,9 +120,9 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
     # Without a member that reads, what is deleted is no loss today.
     if lag.lost and held.summary.members:
         lost = _count(lag.lost, "partition")
-        found.append(Reason("records_lost", f"records deleted before they were read in {lost}"))
+        found.append(AttentionReason("records_lost", f"records deleted before they were read in {lost}"))
     if lag.unknown:
-        found.append(Reason("lag_unknown", f"lag not known in {_count(lag.unknown, 'partition')}"))
+        found.append(AttentionReason("lag_unknown", f"lag not known in {_count(lag.unknown, 'partition')}"))
         # Where records waited when it was last known, they do until it is known again.
         lag = lag._replace(waits=lag.waits or bool(board.lag_history.last_known(name)))
     found += _of_lag(board, held, lag, now_ms)
@@ -126,51 +132,55 @@ def reasons(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> list[d
             found += _by_clock(board, held, kind)
     expected = board.expectations.kinds(name)
     if (of := board.findings.not_back.get(name)) is not None and not of.is_open and not_back.KIND not in expected:
-        found.append(Reason("members_missing", f"{_count(of.missing, 'member')} fewer since the roll", of.since_ms))
+        found.append(
+            AttentionReason("members_missing", f"{_count(of.missing, 'member')} fewer since the roll", of.since_ms)
+        )
     return [look.as_json(expected) for look in sorted(found, key=_rank)]
 
 
-def _rank(reason: Reason) -> tuple[int, int]:
+def _rank(reason: AttentionReason) -> tuple[int, int]:
     return _WORST_FIRST.index(reason.severity), _RANKS[reason.code]
 
 
-def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:
+def _of_state(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[AttentionReason]:
     state = held.state
     for kind in state.alarms:
         row, alarms = ALARMS[kind], still_open(state, kind, now_ms)
         if alarms and row.code is not None:
             doubted = all(of.detail == static_members.DOUBTED for of in alarms.values())
-            yield Reason(row.code, row.text(len(alarms), [*alarms]), doubted=doubted)
+            yield AttentionReason(row.code, row.text(len(alarms), [*alarms]), doubted=doubted)
     if state.rebalance is not None:
-        yield Reason("rebalancing", "rebalancing", held.summary.rebalancing_since_ms)
+        yield AttentionReason("rebalancing", "rebalancing", held.summary.rebalancing_since_ms)
     leftovers = state.membership.leftovers()
     if leftovers:
-        yield Reason("leftover_records", f"{_count(leftovers, 'record')} left over from a downgrade")
+        yield AttentionReason("leftover_records", f"{_count(leftovers, 'record')} left over from a downgrade")
     if state.newer_versions:
         versions = ", ".join(f"type {type_} v{version}" for type_, version in sorted(state.newer_versions.items()))
-        yield Reason("newer_value_versions", f"read from records newer than this release knows: {versions}")
+        yield AttentionReason("newer_value_versions", f"read from records newer than this release knows: {versions}")
     yield from _of_migration(held, now_ms, read_ms)
 
 
-def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[Reason]:
+def _of_migration(held: BoardGroup, now_ms: int, read_ms: int | None) -> Iterator[AttentionReason]:
     state = held.state
     blocked_ms = state.migration.blocked_since_ms
     if blocked_ms is not None and now_ms - blocked_ms <= STOPPED_RECENTLY_MS:
         why = ", ".join(BLOCKERS[code] for code in held.words.blockers)
-        yield Reason("upgrade_blocked", f"a broker refuses a member in the place of one that left: {why}", blocked_ms)
+        yield AttentionReason(
+            "upgrade_blocked", f"a broker refuses a member in the place of one that left: {why}", blocked_ms
+        )
     mixed_ms = state.migration.mixed_since_ms
     if not state.migration.mixed:
         return
     upgrade = state.migration.upgrade
     if upgrade is not None and upgrade.wrong and not upgrade.may_have_left:
-        yield Reason("upgrade_unclean", f"upgrade did not keep {', '.join(upgrade.wrong)}", upgrade.begun_ms)
+        yield AttentionReason("upgrade_unclean", f"upgrade did not keep {', '.join(upgrade.wrong)}", upgrade.begun_ms)
     if any(stuck.migration_stalled(Moment(state=state, now_ms=now_ms, read_ms=read_ms))):
-        yield Reason(STALLED, ALARMS[STALLED].text(1), mixed_ms)
+        yield AttentionReason(STALLED, ALARMS[STALLED].text(1), mixed_ms)
     else:
-        yield Reason(phases.phase(state) or "mixed", "both protocols", mixed_ms)
+        yield AttentionReason(phases.phase(state) or "mixed", "both protocols", mixed_ms)
 
 
-def _of_lag(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> Iterator[Reason]:
+def _of_lag(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> Iterator[AttentionReason]:
     of, committed_ms = held.summary, lag.committed_ms
     if of.words.simple or not lag.waits:
         return
@@ -181,26 +191,26 @@ def _of_lag(board: Board, held: BoardGroup, lag: ReadLag, now_ms: int) -> Iterat
     if of.members:
         # A time that is not known, as of polled groups, makes no alarm.
         if committed_ms >= 0 and lag_grew and silent_ms >= COMMIT_WINDOW_MS + NO_COMMIT_MS:
-            yield Reason("lag_without_commits", f"{waits} and nothing is committed", committed_ms)
+            yield AttentionReason("lag_without_commits", f"{waits} and nothing is committed", committed_ms)
     elif committed_ms > of.last_step_ms >= 0 and silent_ms < 2 * STOPPED_MS:
         return  # a consumer that joins no group, as Flink's
     elif empty_ms >= STOPPED_MS:
         since_ms = of.last_step_ms if of.last_step_ms >= 0 else None
         if lag_grew and empty_ms <= STOPPED_RECENTLY_MS:
-            yield Reason("consumers_stopped", f"no members, and {waits}", since_ms)
+            yield AttentionReason("consumers_stopped", f"no members, and {waits}", since_ms)
         else:
-            yield Reason("unread", "no members, and records wait", since_ms)
+            yield AttentionReason("unread", "no members, and records wait", since_ms)
 
 
-def _by_clock(board: Board, held: BoardGroup, kind: str) -> Iterator[Reason]:
+def _by_clock(board: Board, held: BoardGroup, kind: str) -> Iterator[AttentionReason]:
     """What is said of an alarm that a look with a clock has found."""
     row, lost = ALARMS[kind], board.findings.not_back.get(held.name)
     if kind == not_back.KIND and lost is not None:
-        yield Reason(kind, row.text(lost.missing), lost.since_ms)
+        yield AttentionReason(kind, row.text(lost.missing), lost.since_ms)
         return
     count = held.unassigned_partitions(board.ends.sizes) if kind == UNASSIGNED else 1
     if row.code is not None and count:
-        yield Reason(row.code, row.text(count), getattr(held.summary, row.since) if row.since else None)
+        yield AttentionReason(row.code, row.text(count), getattr(held.summary, row.since) if row.since else None)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -33,7 +33,7 @@ from streaming.board.moved_coordinators import retimed
 from streaming.board.readiness import Standing
 from streaming.board.topics_told_apart import told_apart
 from streaming.board.totals import LeftOut, Sums, Totals
-from streaming.board.unread import Doubt, DoubtedGroups
+from streaming.board.unread import DoubtedGroups
 from streaming.end_offsets.store import EndOffsets, Wanted
 
 __all__ = ["Board", "Row"]
@@ -54,7 +54,7 @@ class BoardMoment(NamedTuple):
     shown: BoardSnapshot
     standing: Standing
 
-    def doubt_of(self, name: str) -> Doubt | None:
+    def doubt_of(self, name: str) -> Mapping[str, Any] | None:
         """Why what is shown of a group may not be so; of a name that is not known, why there may be such a group."""
         return self.standing.doubt_of(name, self.shown.groups.get(name))
 

@@ -10,11 +10,10 @@ from typing import Any
 
 from coordinator_model.state.offsets import CommittedOffset
 from coordinator_model.views import group_view
+from coordinator_model.views.group_view import TopicNames
 from streaming.board.group_summary import StateText
 from streaming.board.offset_columns import OffsetColumns
 from streaming.end_offsets.store import Topic
-
-TopicNames = Mapping[str, str]
 
 
 class BoardGroup(StateText):

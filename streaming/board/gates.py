@@ -10,7 +10,7 @@ What only a look with a clock finds is a reason of both, as `alarms` says:
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import cast
 
 from coordinator_model.clocked.moment import Moment
 from coordinator_model.clocked.not_back import KIND as NOT_BACK
@@ -34,6 +34,7 @@ from coordinator_model.kinds.table import sentence
 from coordinator_model.kinds.words import counted, duration
 from coordinator_model.migration import phases
 from coordinator_model.state.events import event_view
+from streaming.base.answers import GateAnswer
 from streaming.base.doubt import said
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
@@ -41,7 +42,7 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.totals import Sums
 
 
-def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: BoardMoment) -> dict[str, Any]:
+def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: BoardMoment) -> GateAnswer:
     """Verdict of the upgrade gate with its reasons.
 
     Args:
@@ -54,7 +55,7 @@ def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: Board
     cluster = replace(cluster, alarms=[*alarms(board, moment, groups, asked.now_ms, not_back=STOP)])
     chosen = _chosen(moment.shown.groups, groups)
     if groups:
-        return upgrade_gate((held.state for held in chosen), cluster, groups)
+        return cast(GateAnswer, upgrade_gate((held.state for held in chosen), cluster, groups))
     # Of most groups there is nothing to say. One that could be rolled has to be among them: then brokers are asked too.
     most = settings.consumer_max_size
     concerned = [
@@ -65,12 +66,12 @@ def upgrade(board: Board, groups: Collection[str], asked: Cluster, moment: Board
     if not any(held.words.to_upgrade for held in concerned):
         concerned += [held for held in chosen if held.words.to_upgrade][:1]
     answer = upgrade_gate((held.state for held in concerned), cluster)
-    return {**answer, "groups": _by_type(chosen)}
+    return cast(GateAnswer, {**answer, "groups": _by_type(chosen)})
 
 
 def downgrade(
     board: Board, groups: Collection[str], asked: Cluster, moment: BoardMoment, target: str | None = None
-) -> dict[str, Any]:
+) -> GateAnswer:
     """Verdict of the downgrade gate with its reasons.
 
     Args:
@@ -91,7 +92,7 @@ def downgrade(
     # What a broker is rolled back to reads all that is in the log.
     states = [*(held.state for held in concerned), *board.copies.states(groups)]
     answer = downgrade_gate(states, cluster, target, groups, others=others)
-    return {**answer, "groups": _by_type(chosen)}
+    return cast(GateAnswer, {**answer, "groups": _by_type(chosen)})
 
 
 def alarms(

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from coordinator_model import lag
 from coordinator_model.state.packed_offsets import ROW
+from streaming.base.answers import LagFigures
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_columns import Flags, GroupColumns, Integers, encoded
 from streaming.end_offsets.store import EndOffsets, PartitionEnds
@@ -223,13 +224,13 @@ class Lags:
         is_known = (np.maximum.reduceat(self.records, runs) >= 0) & ~np.logical_or.reduceat(self.unknown, runs)
         return np.where(is_known, np.add.reduceat(np.maximum(self.records, 0), runs), UNKNOWN)
 
-    def figures(self, number: int) -> dict[str, Any]:
+    def figures(self, number: int) -> LagFigures:
         """`FIGURES` of one group; None where it has no offsets."""
         unknown = self.unknown_offsets[number].item()
         columns = (self.sum_records, self.max_records, self.max_seconds, self.at_least)
         total, *largest = or_none([column[number].item() for column in columns])
         at_least = self.known_records[number].item() if unknown else None
-        return dict(zip(FIGURES, (total, at_least, unknown, *largest), strict=True))
+        return cast(LagFigures, dict(zip(FIGURES, (total, at_least, unknown, *largest), strict=True)))
 
     def of_read(self, number: int) -> ReadLag:
         """What there is to say of one group's topics that its members read."""

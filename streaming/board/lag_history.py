@@ -11,12 +11,13 @@ import threading
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from coordinator_model import lag
+from streaming.base.answers import LagAnswer
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import UNKNOWN, Lags, OffsetTable, begins_of, measure, or_none, table_of, unclear
@@ -32,7 +33,7 @@ SHOWN_PARTITIONS: Final = 12
 
 _QUICK: Final = 1
 
-Place = tuple[str, str, int]
+LaggingPartition = tuple[str, str, int]
 """(group, topic, partition)"""
 
 Key = TypeVar("Key", bound=Hashable)
@@ -57,7 +58,7 @@ class LagHistory:
         self._lock = threading.Lock()
         self._times: list[int] = []
         self._groups: _Lines[str] = _Lines()
-        self._partitions: _Lines[Place] = _Lines()
+        self._partitions: _Lines[LaggingPartition] = _Lines()
 
     def sample(self, groups: GroupMap[BoardGroup], ends: EndOffsets, now_ms: int) -> Lags:
         """Take the lag of all groups at this moment; groups and partitions that are gone take their series along.
@@ -79,7 +80,7 @@ class LagHistory:
             self._forget(now_ms)
         return lags
 
-    def group(self, name: str) -> dict[str, Any]:
+    def group(self, name: str) -> LagAnswer:
         """`times` (ms), `lag`, `max_lag_seconds`, and `partitions` with the largest lag; null where not known."""
         with self._lock:
             records, seconds = self._groups.line(name, self._times)
@@ -116,7 +117,7 @@ class LagHistory:
             found = _last_known(self._groups.value(name, self._times[-1], -1))
             return None if found == UNKNOWN else found
 
-    def trends(self, points: int) -> dict[str, Any]:
+    def trends(self, points: int) -> LagAnswer:
         """Of every group that ever lagged the lag at the last `points` moments; a flat line is left out."""
         with self._lock:
             times = self._times[-points:]
@@ -139,7 +140,7 @@ class LagHistory:
             found[number] = _unknown_since(_last_known(former))
         return found
 
-    def _follow(self, table: OffsetTable) -> tuple[list[int], list[Place]]:
+    def _follow(self, table: OffsetTable) -> tuple[list[int], list[LaggingPartition]]:
         """Rows of the partitions with series of their own: of groups that have room for all; the first ones stay."""
         names, numbers = table.groups.names, table.groups.places
         sizes = np.bincount(table.owners, minlength=len(table.groups))

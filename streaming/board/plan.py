@@ -1,11 +1,12 @@
 """The migration plan of the groups in scope: their readiness, in waves."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from coordinator_model.clocked.alarms import still_open
 from coordinator_model.gates.plan import NOT_BACK, plan_view, planned
 from coordinator_model.gates.verdict import BrokerSettings
+from streaming.base.answers import PlanAnswer
 from streaming.base.wanted import each
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
@@ -25,7 +26,7 @@ def plan(
     chosen: Callable[[str], bool],
     now_ms: int,
     completed: Completed | None = None,
-) -> dict[str, Any]:
+) -> PlanAnswer:
     """The plan as JSON (`coordinator_model.gates.plan`), and what is missing where the board has not caught up.
 
     What a group is now is not known until then; nor where it may be in a partition of the log that is `unread`, and
@@ -59,7 +60,7 @@ def plan(
         )
         for of, lag in each(zip(held, records, strict=True))
     )
-    return {
+    view: Any = {
         "ready": standing.ready,
         "missing": standing.missing,
         "doubt": standing.doubt,
@@ -67,6 +68,7 @@ def plan(
         "left_out": board.left_out(shown)["groups"],
         **plan_view(groups, chosen),
     }
+    return cast(PlanAnswer, view)
 
 
 def _alarms(board: Board, held: BoardGroup, now_ms: int) -> set[str]:

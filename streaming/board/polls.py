@@ -29,11 +29,8 @@ OFF: Final[Mapping[str, str]] = {
 }
 """What is off → why, as `/ready` and docs/permissions.md have it."""
 
-UNKNOWN_IN_ROW: Final[Mapping[str, None]] = dict.fromkeys(
-    ("rebalances", "rebalancing_since", "leftovers", "upgrades", "downgrades")
-)
 UNKNOWN_IN_GROUP: Final[Mapping[str, None]] = dict.fromkeys(("rebalances", "rebalancing_since"))
-"""Fields of an overview's row, and of GROUP beside its `migration`, that are null where groups are polled."""
+"""Fields of GROUP beside its `migration` that are null where groups are polled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.kinds.words import counted
 from streaming.board.board_group import BoardGroup
-from streaming.board.unread import EVERYTHING_IS_READ, Doubt, Unread
+from streaming.board.unread import EVERYTHING_IS_READ, Unread
 
 DOUBT_SECONDS: Final = 15.0
 """So long records may wait without a finished micro-batch; one of a stream that moves takes a second or two."""
@@ -51,7 +51,7 @@ class Standing(NamedTuple):
         """What is missing of all groups alike."""
         return [each for each in self.missing if "partition" not in each]
 
-    def doubt_of(self, name: str, held: BoardGroup | None) -> Doubt | None:
+    def doubt_of(self, name: str, held: BoardGroup | None) -> Mapping[str, Any] | None:
         """Why what is shown of a group may not be so; of a name that is not known, why there may be such a group."""
         return self.unread.of(name, held) if self.doubt is None else self.doubt
 

@@ -14,11 +14,12 @@ spell out. Such groups are counted, never taken for groups that do not read it.
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from coordinator_model.rules.members import Member, members_of
+from streaming.base.answers import ReaderAnswer, TopicAnswer, TopicsAnswer
 from streaming.base.name_filter import pattern
 from streaming.base.wanted import each, look
 from streaming.board.board import Board
@@ -90,7 +91,7 @@ def has_untold_topics(board: Board, held: BoardGroup) -> bool:
     )
 
 
-def topics_view(board: Board) -> dict[str, Any]:
+def topics_view(board: Board) -> TopicsAnswer:
     """All topics that groups have to do with, by name, with how many groups that are shown.
 
     `partitions` is None where brokers have not described the topic.
@@ -111,7 +112,7 @@ def topics_view(board: Board) -> dict[str, Any]:
     }
 
 
-def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
+def topic_view(board: Board, name: str, now_ms: int) -> TopicAnswer | None:
     """A topic, and every group that has to do with it, with its lag there; None for an unknown topic.
 
     Of each its `lag_columns.FIGURES` there. `subscribed` is None where the log does not tell. `cannot_tell` counts
@@ -147,7 +148,7 @@ def topic_view(board: Board, name: str, now_ms: int) -> dict[str, Any] | None:
     }
 
 
-def _reader(board: Board, lags: Lags, number: int, topic: str, unread: Unread) -> dict[str, Any]:
+def _reader(board: Board, lags: Lags, number: int, topic: str, unread: Unread) -> ReaderAnswer:
     held = lags.table.groups.held[number]
     doubt = unread.of(held.name, held)
     of, names = held.summary, board.ends.topic_names
@@ -156,7 +157,8 @@ def _reader(board: Board, lags: Lags, number: int, topic: str, unread: Unread) -
     for key, partitions in of.topics.assigned.items():
         if (names.get(key) if of.words.is_modern else key) == topic:
             held_there |= partitions
-    return {
+    figures = lags.figures(number)
+    found: ReaderAnswer = {
         "group": held.name,
         "owner": board.expectations.owner(held.name),
         "type": of.words.type,
@@ -169,6 +171,13 @@ def _reader(board: Board, lags: Lags, number: int, topic: str, unread: Unread) -
         else None,
         "assigned_partitions": len(held_there),
         "committed_partitions": last - first,
-        **lags.figures(number),
-        **({} if doubt is None else {"doubt": doubt}),
+        "lag": figures["lag"],
+        "at_least": figures["at_least"],
+        "unknown_lags": figures["unknown_lags"],
+        "max_lag": figures["max_lag"],
+        "max_lag_seconds": figures["max_lag_seconds"],
+        "max_lag_seconds_at_least": figures["max_lag_seconds_at_least"],
     }
+    if doubt is not None:
+        found["doubt"] = doubt
+    return found

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.state.shards import offsets_partition
+from streaming.base.answers import UnreadAnswer
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
 
-Doubt = Mapping[str, Any]
+Doubt = UnreadAnswer
 """As `base.doubt` has it, with the `partition` it is about."""
 
 _NO_LEADER: Final = "partition {} of the offsets topic has no leader"
@@ -95,7 +96,7 @@ class Unread:
     def missing(self) -> list[dict[str, Any]]:
         """Those not read, as what keeps a board from being ready (`base.doubt`): its rows are of no moment."""
         return [
-            {name: of[name] for name in ("reason", "since", "partition")}
+            {"reason": of["reason"], "since": of["since"], "partition": number}
             for number, of in self.doubts.items()
             if number not in self.known
         ]
@@ -122,7 +123,8 @@ def unread_of(
         leaders: those that have a leader.
         unreadable: partition → its batches that cannot be read, of those that have some.
     """
-    doubts, unreadable = {}, unreadable or {}
+    doubts: dict[int, Doubt] = {}
+    unreadable = unreadable or {}
     for number in sorted(since_ms.keys() | unreadable.keys()):
         if number in since_ms:
             reason, since = (_NOT_READ if number in leaders else _NO_LEADER).format(number), since_ms[number]

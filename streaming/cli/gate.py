@@ -22,9 +22,8 @@ from streaming.base.times import now_ms
 from streaming.cli.client import DEFAULT_URL, MonitorClient
 from streaming.cli.groups import CaFile, Url, complete_group
 from streaming.cli.render import gate_view, output
+from streaming.cli.render.gate_view import GateJson
 from streaming.recording.file_format import open_recording
-
-Answer = Mapping[str, Any]
 
 
 class Gate(StrEnum):
@@ -88,7 +87,7 @@ def gate(  # noqa: PLR0913 - a command's options are its arguments
     if rehearsal is not None and target_version is None:
         raise UsageError("--rehearsal: found without --target-version, accepted: with it")
     if recording is not None:
-        answer: Answer = _of_recording(recording, gate, group or (), target_version, max_size)
+        answer: GateJson = _of_recording(recording, gate, group or (), target_version, max_size)
     else:
         size = None if max_size is None else str(max_size)
         asked = {"target_version": target_version, "max_size": size}
@@ -104,7 +103,7 @@ def gate(  # noqa: PLR0913 - a command's options are its arguments
     raise typer.Exit(EXIT_STATUSES.get(answer["verdict"], CannotTellError.exit_status))
 
 
-def _asked(client: MonitorClient, gate: Gate, groups: Collection[str], asked: Mapping[str, str | None]) -> Answer:
+def _asked(client: MonitorClient, gate: Gate, groups: Collection[str], asked: Mapping[str, str | None]) -> GateJson:
     """The monitor's answer, once it is through with the log where it has to scan that."""
     deadline = time.monotonic() + SCAN_PATIENCE_SECONDS
     answer = client.gate(gate.value, groups, **asked)
@@ -118,7 +117,7 @@ def _asked(client: MonitorClient, gate: Gate, groups: Collection[str], asked: Ma
     return answer
 
 
-def _scans(answer: Answer) -> bool:
+def _scans(answer: GateJson) -> bool:
     return bool((answer.get("log_scan") or {}).get("under_way"))
 
 

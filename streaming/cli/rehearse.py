@@ -120,13 +120,13 @@ def rehearse(  # noqa: PLR0913 - a command's options are its arguments
     provide_jars(yes=yes)
     shape = shapes.scaled(shape)
     shape = shapes.distinct(shape) if keep_names else shapes.renamed(shape)
-    from streaming.rehearsal.roll import Ending, Order, RollOptions  # imported late, as above
+    from streaming.rehearsal.roll import Order, RollEnding, RollOptions  # imported late, as above
     from streaming.rehearsal.run import rehearse as run_rehearsal
     from streaming.reports import forms  # as above
 
     options = RollOptions(
         order=Order(order.value),
-        ending=Ending(ending.value),
+        ending=RollEnding(ending.value),
         pace_seconds=pace,
         restart_seconds=restart,
         max_unavailable=max_unavailable,

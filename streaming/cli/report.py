@@ -50,8 +50,11 @@ def report(  # noqa: PLR0913 - a command's options are its arguments
     if until_ms is not None and until_ms <= since_ms:
         raise UsageError(f"--until: found {until!r}, accepted: a time after --since")
     from streaming.reports import forms  # imported late: a mistake above is shown at once
+    from streaming.reports.measure import REHEARSAL_FORMAT
 
-    beside = None if rehearsal is None else forms.read_rehearsal(rehearsal)
+    beside = None
+    if rehearsal is not None:
+        beside = forms.read_rehearsal(rehearsal, REHEARSAL_FORMAT, "a file that rehearse --keep wrote")
     if recording is not None:
         found = _of_recording(recording, group, since_ms, until_ms)
     elif directory is not None:

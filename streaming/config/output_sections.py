@@ -15,7 +15,7 @@ from streaming.config.kafka_sections import (
     host_port_list,
     http_url,
 )
-from streaming.config.section import MIB, Place, Positive, Problem, Section, Text, Whole, must_be_file, option
+from streaming.config.section import MIB, HomePath, Positive, Problem, Section, Text, Whole, must_be_file, option
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9-]+")
 
@@ -137,7 +137,7 @@ class HistorySection(Section):
     """What is kept for weeks: events, and how groups were, in Parquet files that `group-monitor history` reads."""
 
     enabled: bool = option(False, "Whether a history is kept. Its sink is called history in the metrics.")
-    dir: Place | None = option(None, "Directory of the files, if not history below state.dir.")
+    dir: HomePath | None = option(None, "Directory of the files, if not history below state.dir.")
     retain_days: Positive = option(30, "How many days are kept besides today.")
     max_bytes: Annotated[Whole, Field(ge=16 * MIB)] = option(
         10 * 1024 * MIB, "How much the files may take; beyond it the oldest days go, however many are to be kept."

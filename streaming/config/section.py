@@ -61,7 +61,7 @@ def _at_home(value: Path) -> Path:
     return Path(os.path.expanduser(value))  # noqa: PTH111 - without a home it stays, where Path would raise
 
 
-Place = Annotated[Path, AfterValidator(_at_home)]
+HomePath = Annotated[Path, AfterValidator(_at_home)]
 """A path in which `~` is the home directory."""
 
 

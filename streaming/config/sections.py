@@ -19,8 +19,8 @@ from streaming.config.kafka_sections import KafkaSection, bootstrap_servers_text
 from streaming.config.output_sections import HistorySection, KafkaSinkSection, OtlpSection, SpoolSection
 from streaming.config.section import (
     MIB,
+    HomePath,
     NotNegative,
-    Place,
     Port,
     Positive,
     Problem,
@@ -132,7 +132,7 @@ class SparkSection(Section):
 class StateSection(Section):
     """What survives a restart."""
 
-    dir: Place = option(
+    dir: HomePath = option(
         STATE,
         "Directory of the checkpoint and of the log end offset history, of any name without a colon; ~ is the home "
         "directory. An installed wheel's default is group-monitor "

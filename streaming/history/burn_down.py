@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from streaming.base.answers import BurnDownAnswer
+
 GROUPS: Final = ("classic", "mixed", "consumer", "blocked", "stalled")
 """Groups are counted as one of the first four; stalled ones are mixed as well."""
 
@@ -98,7 +100,7 @@ class BurnDown:
         if self.chosen(group):
             self._stalled.setdefault(group, []).append((time_ms, not cleared))
 
-    def view(self, known_from_ms: int | None) -> dict[str, Any]:
+    def view(self, known_from_ms: int | None) -> BurnDownAnswer:
         """As JSON: `times`, and a figure a point for each of `GROUPS` and `MEMBERS`, None where it is not known."""
         points = [*self._points()]
         known = [known_from_ms is not None and time_ms >= known_from_ms for time_ms in self.times_ms]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streaming.base.answers import BurnDownAnswer
 from streaming.base.errors import CannotTellError, NoSuchGroupError
 from streaming.base.times import time_text
 from streaming.history.burn_down import STALLED, BurnDown
@@ -170,7 +171,7 @@ class History:
         """Records of a group's keys, in the order of the log: the last ones of old keys, and all that followed."""
         return self._again(lambda: self._records(group))
 
-    def burn_down(self, since_ms: int, until_ms: int, chosen: Callable[[str], bool]) -> dict[str, Any]:
+    def burn_down(self, since_ms: int, until_ms: int, chosen: Callable[[str], bool]) -> BurnDownAnswer:
         """The migration of the chosen groups over a span, at `POINTS` times (`burn_down.BurnDown.view`)."""
         return self._again(lambda: self._burn_down(since_ms, until_ms, chosen))
 
@@ -273,7 +274,7 @@ class History:
             found.update((row["sequence"], _Reported._make(row.values())) for row in rows.to_pylist())
         return [found[sequence] for sequence in reversed(latest)]
 
-    def _burn_down(self, since_ms: int, until_ms: int, chosen: Callable[[str], bool]) -> dict[str, Any]:
+    def _burn_down(self, since_ms: int, until_ms: int, chosen: Callable[[str], bool]) -> BurnDownAnswer:
         step = max(1, (until_ms - since_ms) // (POINTS - 1))
         made = BurnDown([until_ms - step * number for number in range(POINTS - 1, -1, -1)], chosen)
         # Each day holds the states of all groups, the first one perhaps not from its beginning on.

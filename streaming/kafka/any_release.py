@@ -22,7 +22,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.base.errors import MonitorError
 from streaming.kafka import bounded_reads
-from streaming.kafka.client_errors import Asked, Kind, in_words
+from streaming.kafka.client_errors import Asked, ErrorKind, in_words
 
 bounded_reads.bound()
 
@@ -39,7 +39,7 @@ _BY_TYPE: Final = 1
 AGAIN_SECONDS: Final = 0.3
 """Between two tries of one question."""
 
-KINDS: Final[dict[Kind, tuple[type[BaseException], ...]]] = {
+KINDS: Final[dict[ErrorKind, tuple[type[BaseException], ...]]] = {
     "refused": (
         errors.AuthorizationError,
         errors.SaslAuthenticationFailedError,
@@ -73,7 +73,7 @@ class AnswerError(KafkaError):  # type: ignore[misc]  # kafka-python has no type
     """kafka-python, or who read its answer, fell over it; `__cause__` is how."""
 
 
-def kind_of(error: BaseException) -> Kind:
+def kind_of(error: BaseException) -> ErrorKind:
     """Which kind of no an error is."""
     return next((kind for kind, types in KINDS.items() if isinstance(error, types)), "other")
 

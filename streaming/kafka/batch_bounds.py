@@ -36,7 +36,7 @@ AT_ONCE_BYTES: Final = 64 * 1024
 """Of a thousand markers; a batch that is larger is sent whole."""
 
 
-class Batch(NamedTuple):
+class SentBatch(NamedTuple):
     """What a header says: offsets, who wrote it, how many records it has, when the first was written; -1: unknown."""
 
     first: int
@@ -81,13 +81,13 @@ def end_of_batch(records: bytes, offset: int) -> int | None:
     return next((of.last + 1 for of in batches(records) if of.last >= offset), None)
 
 
-def batches(records: bytes) -> Iterator[Batch]:
+def batches(records: bytes) -> Iterator[SentBatch]:
     """What the headers say of batches one behind the other; the last may be there in part, as far as it was sent."""
     at = 0
     while at + _MAGIC_AT < len(records):
         base, length = _FRAME.unpack_from(records, at)
         if records[at + _MAGIC_AT] < _BY_BATCH:
-            yield Batch(base, base)
+            yield SentBatch(base, base)
         elif at + _HEADER_AT + _HEADER.size > len(records):
             return
         else:
@@ -96,7 +96,7 @@ def batches(records: bytes) -> Iterator[Batch]:
             )
             time_ms = latest_ms if attributes & _BY_THE_LOG else first_ms
             kind = bool(attributes & _TRANSACTIONAL), bool(attributes & _CONTROL)
-            yield Batch(base, base + distance, producer_id, count, time_ms, *kind)
+            yield SentBatch(base, base + distance, producer_id, count, time_ms, *kind)
         at += _FRAME.size + max(0, length)
 
 

@@ -8,10 +8,10 @@ becomes one.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["refused", "away", "unknown request", "other"]
+ErrorKind = Literal["refused", "away", "unknown request", "other"]
 """It may not be asked by us; somebody else, or the same in a moment, would answer; there is no such request."""
 
-WORDS: Final[dict[Kind, str]] = {
+WORDS: Final[dict[ErrorKind, str]] = {
     "refused": "refused",
     "away": "no answer for now",
     "unknown request": "not known to this release",
@@ -32,7 +32,7 @@ class Asked:
         of = "brokers" if self.broker is None else f"broker {self.broker}"
         return f"{self.request} of {of}" + ("" if self.release is None else f", Kafka {self.release}")
 
-    def with_kind(self, kind: Kind) -> str:
+    def with_kind(self, kind: ErrorKind) -> str:
         """What is added to the error's own text."""
         return f"({self}: {WORDS[kind]})"
 

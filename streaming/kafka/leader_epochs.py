@@ -15,24 +15,26 @@ from streaming.kafka.lazy_admin import AWAY, AdminConnection, error_of
 _AS_A_CONSUMER: Final = -1
 _ANY_EPOCH: Final = -1
 
-Place = tuple[str, int, int]
+AskedEpoch = tuple[str, int, int]
 """Topic, partition, leader epoch that was asked about."""
 
 
-class EpochEnd(NamedTuple):
+class LeaderEpochEnd(NamedTuple):
     """The last epoch that is no later, -1 where the leader knows none; and the offset after its last record."""
 
     epoch: int
     offset: int
 
 
-NOT_KNOWN: Final = EpochEnd(-1, -1)
+NOT_KNOWN: Final = LeaderEpochEnd(-1, -1)
 
 
 class LeaderEpochs(AdminConnection):
     """kafka-python's connections: it has no method for this request."""
 
-    def ends(self, asked: Collection[Place], leaders: Mapping[tuple[str, int], int]) -> dict[Place, EpochEnd]:
+    def ends(
+        self, asked: Collection[AskedEpoch], leaders: Mapping[tuple[str, int], int]
+    ) -> dict[AskedEpoch, LeaderEpochEnd]:
         """Of those that are answered, `NOT_KNOWN` where a leader knows none or may not tell us.
 
         `leaders` has the broker of each topic and partition. What another broker has to answer, or this one in a
@@ -41,7 +43,9 @@ class LeaderEpochs(AdminConnection):
         with self._admin.asking("OffsetForLeaderEpoch"):
             return self._answered(asked, leaders)
 
-    def _answered(self, asked: Collection[Place], leaders: Mapping[tuple[str, int], int]) -> dict[Place, EpochEnd]:
+    def _answered(
+        self, asked: Collection[AskedEpoch], leaders: Mapping[tuple[str, int], int]
+    ) -> dict[AskedEpoch, LeaderEpochEnd]:
         # A request holds a partition once: further epochs of it are for further requests.
         requests: dict[tuple[int, int], dict[str, dict[int, int]]] = {}
         for topic, partition, epoch in sorted(asked):
@@ -49,7 +53,7 @@ class LeaderEpochs(AdminConnection):
             while partition in requests.get((leader, number), {}).get(topic, {}):
                 number += 1
             requests.setdefault((leader, number), {}).setdefault(topic, {})[partition] = epoch
-        found: dict[Place, EpochEnd] = {}
+        found: dict[AskedEpoch, LeaderEpochEnd] = {}
         failed: KafkaError | None = None
         for number in range(1 + max((number for _, number in requests), default=-1)):
             asked_now = {leader: topics for (leader, which), topics in requests.items() if which == number}
@@ -64,8 +68,8 @@ class LeaderEpochs(AdminConnection):
         return found
 
     def ends_if_answered(
-        self, asked: Collection[Place], leaders: Mapping[tuple[str, int], int]
-    ) -> dict[Place, EpochEnd]:
+        self, asked: Collection[AskedEpoch], leaders: Mapping[tuple[str, int], int]
+    ) -> dict[AskedEpoch, LeaderEpochEnd]:
         """As `ends`; nothing where brokers do not answer, and `NOT_KNOWN` of those that have no such request."""
         try:
             return self.ends(asked, leaders)
@@ -76,14 +80,14 @@ class LeaderEpochs(AdminConnection):
             return {}
 
 
-def _ends(answer: Any, asked: Mapping[str, Mapping[int, int]]) -> dict[Place, EpochEnd]:  # noqa: ANN401 - kafka-python has no types
-    found: dict[Place, EpochEnd] = {}
+def _ends(answer: Any, asked: Mapping[str, Mapping[int, int]]) -> dict[AskedEpoch, LeaderEpochEnd]:  # noqa: ANN401 - kafka-python has no types
+    found: dict[AskedEpoch, LeaderEpochEnd] = {}
     for topic in answer.topics:
         for of in topic.partitions:
             error = error_of(of.error_code)
             if error not in AWAY:
                 place = topic.topic, of.partition, asked[topic.topic][of.partition]
-                found[place] = EpochEnd(of.leader_epoch, of.end_offset) if error is None else NOT_KNOWN
+                found[place] = LeaderEpochEnd(of.leader_epoch, of.end_offset) if error is None else NOT_KNOWN
     return found
 
 

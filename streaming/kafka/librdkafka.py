@@ -13,9 +13,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import admin as confluent_admin
 
 from streaming.base.errors import MonitorError
-from streaming.kafka.client_errors import Asked, Kind, in_words
+from streaming.kafka.client_errors import Asked, ErrorKind, in_words
 
-KINDS: Final[dict[int, Kind]] = {
+KINDS: Final[dict[int, ErrorKind]] = {
     **dict.fromkeys(
         (
             KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -56,7 +56,7 @@ KINDS: Final[dict[int, Kind]] = {
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def kind_of(error: KafkaException) -> Kind:
+def kind_of(error: KafkaException) -> ErrorKind:
     """Which kind of no an error is."""
     of = error.args[0] if error.args else None
     return KINDS.get(of.code(), "other") if isinstance(of, KafkaError) else "other"

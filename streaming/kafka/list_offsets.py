@@ -20,7 +20,7 @@ EARLIEST: Final = -2
 _WITH_ISOLATION: Final = 2
 """Version of ListOffsets from which on there are isolation levels."""
 
-Place = tuple[str, int]
+AskedPartition = tuple[str, int]
 """Topic and partition."""
 
 
@@ -33,11 +33,11 @@ class Listed:
         refused: place → why not, of the others: the leader's own error, or that of asking it.
     """
 
-    found: dict[Place, OffsetAndTimestamp] = field(default_factory=dict)
-    refused: dict[Place, KafkaError] = field(default_factory=dict)
+    found: dict[AskedPartition, OffsetAndTimestamp] = field(default_factory=dict)
+    refused: dict[AskedPartition, KafkaError] = field(default_factory=dict)
 
     @property
-    def away(self) -> list[Place]:
+    def away(self) -> list[AskedPartition]:
         """Those that may be answered by another broker, or by the same in a moment."""
         return [place for place, error in self.refused.items() if type(error) in AWAY]
 
@@ -48,7 +48,11 @@ class Listed:
 
 
 def list_offsets(
-    admin: LazyAdmin, asked: Mapping[Place, int], leaders: Mapping[Place, int], *, committed: bool = False
+    admin: LazyAdmin,
+    asked: Mapping[AskedPartition, int],
+    leaders: Mapping[AskedPartition, int],
+    *,
+    committed: bool = False,
 ) -> Listed:
     """Offsets by time: `LATEST`, `EARLIEST`, or of the first record at or after a time in milliseconds.
 
@@ -64,7 +68,9 @@ def list_offsets(
         return _listed(admin, asked, leaders, committed=committed)
 
 
-def _listed(admin: LazyAdmin, asked: Mapping[Place, int], leaders: Mapping[Place, int], *, committed: bool) -> Listed:
+def _listed(
+    admin: LazyAdmin, asked: Mapping[AskedPartition, int], leaders: Mapping[AskedPartition, int], *, committed: bool
+) -> Listed:
     by_broker: dict[int, dict[str, dict[int, int]]] = {}
     for (topic, partition), time_ms in asked.items():
         by_broker.setdefault(leaders[topic, partition], {}).setdefault(topic, {})[partition] = time_ms

@@ -25,7 +25,7 @@ GROUP_ERRORS: Final = frozenset(
 )
 """What the group of the consumer's name meets, which is none."""
 
-Place = tuple[str, int]
+ReadPartition = tuple[str, int]
 """Topic and partition."""
 
 _ASK_SECONDS: Final = 10.0
@@ -39,7 +39,7 @@ class ReadError(RuntimeError):
         place: the partition it is about; of no topic where it is about none.
     """
 
-    def __init__(self, error: KafkaError, place: Place = ("", -1)) -> None:
+    def __init__(self, error: KafkaError, place: ReadPartition = ("", -1)) -> None:
         super().__init__(error.str() or error.name())
         self.code = error.code()
         self.place = place
@@ -87,9 +87,9 @@ class PartitionReader:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._consumer = plain_consumer({**QUIET, **settings}, committed=False, gone="earliest")
-        self.positions: dict[Place, int] = {}
+        self.positions: dict[ReadPartition, int] = {}
 
-    def bounds(self, topic: str) -> dict[Place, tuple[int, int]]:
+    def bounds(self, topic: str) -> dict[ReadPartition, tuple[int, int]]:
         """First offset and high watermark of each partition of a topic. Raises ReadError."""
         with _as_read_error():
             described = self._consumer.list_topics(topic, timeout=_ASK_SECONDS).topics[topic]
@@ -99,12 +99,12 @@ class PartitionReader:
             bounds = [self._consumer.get_watermark_offsets(of, timeout=_ASK_SECONDS) for of in places]
         return {(topic, of.partition): bound for of, bound in zip(places, bounds, strict=True)}
 
-    def begin(self, places: Mapping[Place, int]) -> None:
+    def begin(self, places: Mapping[ReadPartition, int]) -> None:
         """Read these, each from its offset on, and no others."""
         self.positions = dict(places)
         self._consumer.assign([TopicPartition(*place, offset) for place, offset in places.items()])
 
-    def leave(self, places: Collection[Place]) -> None:
+    def leave(self, places: Collection[ReadPartition]) -> None:
         """Read no more of these."""
         if places:
             self._consumer.incremental_unassign([TopicPartition(*place) for place in places])

@@ -7,7 +7,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError
 
 from streaming.base.errors import CannotTellError
-from streaming.kafka.plain_consumer import PartitionReader, Place, ReadError
+from streaming.kafka.plain_consumer import PartitionReader, ReadError, ReadPartition
 
 _FETCH: Final[Mapping[str, Any]] = {
     # Brokers answer at once where there are records; the end of a partition is reported after so long.
@@ -31,8 +31,8 @@ class TopicReader:
 
     def __init__(self, settings: Mapping[str, Any], topics: Mapping[str, int | None]) -> None:
         self._reader = PartitionReader({**_FETCH, **settings})
-        self._ends: dict[Place, int] = {}
-        starts: dict[Place, int] = {}
+        self._ends: dict[ReadPartition, int] = {}
+        starts: dict[ReadPartition, int] = {}
         try:
             for topic, last in topics.items():
                 with _reported(topic):

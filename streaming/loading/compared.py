@@ -14,24 +14,24 @@ from coordinator_model.records.serde import Record, UnknownRecord, decode_record
 from coordinator_model.state.membership import CLASSIC
 from streaming.loading import faults
 from streaming.loading.asked import AnsweredGroup, Answers
-from streaming.loading.loader_words import Failure, Said
+from streaming.loading.loader_words import Failure, LoaderSaid
 from streaming.loading.source import ExpectedGroup, Offsets, Source
 from streaming.recording.file_format import RecordedRecord
 
 FORMAT: Final = "broker-rehearsal/1"
 UNKNOWN_FAULT: Final = "unknown fault"
 
-Json = dict[str, Any]
+LoadingJson = dict[str, Any]
 
 
 def release_view(  # noqa: PLR0913 - what it is made of, all named
     release: str,
     source: Source,
-    said: Said,
+    said: LoaderSaid,
     answers: Answers,
     at: Mapping[int, RecordedRecord],
     seconds: float,
-) -> Json:
+) -> LoadingJson:
     """What `rehearse brokers --json` has of a release.
 
     Args:
@@ -52,7 +52,7 @@ def release_view(  # noqa: PLR0913 - what it is made of, all named
         return {} if was.partition in said.failed else answers.offsets.get(name, {})
 
     missing: list[str] = []
-    changed: list[Json] = []
+    changed: list[LoadingJson] = []
     for name, was in source.groups.items():
         found = answers.groups.get(name)
         if was.partition in said.failed or found is None:
@@ -80,7 +80,7 @@ def release_view(  # noqa: PLR0913 - what it is made of, all named
     }
 
 
-def is_lost(view: Json) -> bool:
+def is_lost(view: LoadingJson) -> bool:
     """Whether a release does not load all, or loses something that it does not forget by design."""
     return bool(
         not view["loads"]
@@ -93,7 +93,7 @@ def is_lost(view: Json) -> bool:
 
 def _partition_view(
     release: str, source: Source, partition: int, failure: Failure | None, record: RecordedRecord | None
-) -> Json:
+) -> LoadingJson:
     here = [of for of in source.groups.values() if of.partition == partition]
     group, type_ = (None, None) if record is None else named(record)
     fault = None if failure is None else faults.known(failure.text, release)
@@ -130,7 +130,7 @@ def _is_forgotten(release: str, was: ExpectedGroup) -> bool:
     return row is not None and was.type not in row.serves
 
 
-def _changed(release: str, name: str, was: ExpectedGroup, found: AnsweredGroup) -> Json | None:
+def _changed(release: str, name: str, was: ExpectedGroup, found: AnsweredGroup) -> LoadingJson | None:
     if was.type != found.type:
         by_design = found.type == CLASSIC and not found.members and _is_forgotten(release, was)
         return _change(name, was, found, by_design=by_design)
@@ -142,7 +142,7 @@ def _changed(release: str, name: str, was: ExpectedGroup, found: AnsweredGroup) 
     return _change(name, was, found, by_design=False) if members or epoch else None
 
 
-def _change(name: str, was: ExpectedGroup, found: AnsweredGroup | None, *, by_design: bool) -> Json:
+def _change(name: str, was: ExpectedGroup, found: AnsweredGroup | None, *, by_design: bool) -> LoadingJson:
     return {"group": name, "was": _words(was), "is": None if found is None else _words(found), "by_design": by_design}
 
 

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-Version = tuple[int, ...]
+ReleaseNumbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,6 @@ def known(text: str, release: str) -> Fault | None:
     return next((of for of in FAULTS if of.words.search(text) is not None and of.may_be_in(release)), None)
 
 
-def numbers(release: str) -> Version:
+def numbers(release: str) -> ReleaseNumbers:
     """`3.4.1` in numbers."""
     return tuple(int(part) for part in release.split("."))

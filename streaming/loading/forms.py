@@ -5,10 +5,8 @@ from typing import Final
 
 from coordinator_model.kinds.words import counted
 from streaming.base.times import time_text
-from streaming.loading.compared import UNKNOWN_FAULT, Json, is_lost
-from streaming.reports.forms import aligned, as_html, escaped, html_head, html_table, markdown_table, wrapped
-
-Row = tuple[str, ...]
+from streaming.loading.compared import UNKNOWN_FAULT, LoadingJson, is_lost
+from streaming.reports.forms import Cells, aligned, as_html, escaped, html_head, html_table, markdown_table, wrapped
 
 _NAMED: Final = 20
 """Groups that are named, of those that are missing or changed."""
@@ -16,7 +14,7 @@ _NAMED: Final = 20
 _NOT_RUN: Final = "retention and the brokers' session timeouts do not run in a rehearsal"
 
 
-def text(report: Json) -> str:
+def text(report: LoadingJson) -> str:
     """For a terminal."""
     parts = [_title(report), aligned(_releases(report))]
     for title, rows in _sections(report):
@@ -25,7 +23,7 @@ def text(report: Json) -> str:
     return "\n\n".join("\n".join(wrapped(part)) for part in parts)
 
 
-def markdown(report: Json) -> str:
+def markdown(report: LoadingJson) -> str:
     """For a ticket."""
     head, *body = _releases(report)
     lines = [f"# {escaped(_title(report))}", "", *markdown_table(head, body)]
@@ -34,7 +32,7 @@ def markdown(report: Json) -> str:
     return "\n".join([*lines, "", *(f"- {escaped(note)}" for note in _notes(report))])
 
 
-def html_page(report: Json) -> str:
+def html_page(report: LoadingJson) -> str:
     """One file without a link or script."""
     out = [html_head(_title(report)), html_table(_releases(report), has_head=True)]
     for heading, rows in _sections(report):
@@ -42,13 +40,13 @@ def html_page(report: Json) -> str:
     return "\n".join([*out, "<ul>", *(f"<li>{as_html(note)}</li>" for note in _notes(report)), "</ul></html>"]) + "\n"
 
 
-def _title(report: Json) -> str:
+def _title(report: LoadingJson) -> str:
     of = "a recording" if report["cluster_id"] is None else f"cluster {report['cluster_id']}"
     return f"Rehearsal of brokers: {report['records']} records of {of}, {time_text(report['time'])}"
 
 
-def _releases(report: Json) -> list[Row]:
-    rows: list[Row] = [
+def _releases(report: LoadingJson) -> list[Cells]:
+    rows: list[Cells] = [
         ("release", "loads", "partitions failed", "groups missing", "offsets missing", "different", "took")
     ]
     for of in report["releases"]:
@@ -70,7 +68,7 @@ def _releases(report: Json) -> list[Row]:
     return rows
 
 
-def _sections(report: Json) -> Iterator[tuple[str, list[Row]]]:
+def _sections(report: LoadingJson) -> Iterator[tuple[str, list[Cells]]]:
     for of in report["releases"]:
         release = f"Kafka {of['release']}"
         if "cannot_tell" in of:
@@ -78,8 +76,8 @@ def _sections(report: Json) -> Iterator[tuple[str, list[Row]]]:
             continue
         for failed in (each for each in of["partitions"] if not each["loaded"]):
             yield f"{release}: partition {failed['partition']} fails", list(_failure(failed))
-        lost: list[Row] = [(name, "missing") for name in of["groups_missing"]]
-        by_design: list[Row] = []
+        lost: list[Cells] = [(name, "missing") for name in of["groups_missing"]]
+        by_design: list[Cells] = []
         for each in of["groups_changed"]:
             row = each["group"], f"was {each['was']}; is {each['is'] or 'gone'}"
             (by_design if each["by_design"] else lost).append(row)
@@ -89,7 +87,7 @@ def _sections(report: Json) -> Iterator[tuple[str, list[Row]]]:
             yield f"{release}: forgotten by design (KIP-915)", _first(by_design)
 
 
-def _failure(failed: Json) -> Iterator[Row]:
+def _failure(failed: LoadingJson) -> Iterator[Cells]:
     at = "not said" if failed["at_offset"] is None else f"{failed['at_offset']}, {time_text(failed['time'])}"
     yield ("at offset", at)
     yield ("record", failed["record_type"] or "not said")
@@ -108,10 +106,10 @@ def _failure(failed: Json) -> Iterator[Row]:
         yield ("helps", remedy)
 
 
-def _first(rows: Sequence[Row]) -> list[Row]:
+def _first(rows: Sequence[Cells]) -> list[Cells]:
     more = len(rows) - _NAMED
     return [*rows[:_NAMED], *([(f"and {more} more", "")] if more > 0 else [])]
 
 
-def _notes(report: Json) -> list[str]:
+def _notes(report: LoadingJson) -> list[str]:
     return [f"note: not rehearsed: {each}" for each in report["not_rehearsed"]] + [f"note: {_NOT_RUN}"]

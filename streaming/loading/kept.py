@@ -9,7 +9,6 @@ rehearsed           note    the release loads the log, and nothing is lost
 not_rehearsed       note    there is none, of a release from 3.3 on: the command that makes one
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,9 +17,10 @@ from coordinator_model.gates.verdict import NOTE, STOP, UNKNOWN, Reason, with_re
 from coordinator_model.kinds.words import counted
 from streaming.base.errors import UsageError
 from streaming.base.times import time_text
-from streaming.loading.compared import FORMAT, Json, is_lost
+from streaming.loading.compared import FORMAT, LoadingJson, is_lost
 from streaming.loading.faults import numbers
 from streaming.loading.releases import FIRST, PATCHES
+from streaming.reports.forms import read_rehearsal
 
 GOOD_FOR_MS: Final = 24 * 60 * 60 * 1000
 """How long a rehearsal says something of the log: the cleaner goes over it every day."""
@@ -41,7 +41,8 @@ def with_rehearsal(answer: Mapping[str, Any], target: str, file: Path | None, no
         UsageError: the file is none, or has nothing of the release.
     """
     if file is not None:
-        return with_reasons(answer, _reasons(_read(file), target, answer.get("cluster_id"), now_ms))
+        report = read_rehearsal(file, FORMAT, "a file of rehearse brokers --json")
+        return with_reasons(answer, _reasons(report, target, answer.get("cluster_id"), now_ms))
     if numbers(target)[:2] < FIRST:
         return dict(answer)
     command = COMMAND.format(release=_latest(target))
@@ -49,17 +50,7 @@ def with_rehearsal(answer: Mapping[str, Any], target: str, file: Path | None, no
     return with_reasons(answer, [Reason(NOTE, "not_rehearsed", text)])
 
 
-def _read(file: Path) -> Json:
-    try:
-        found = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise UsageError(f"--rehearsal: found {str(file)!r}, accepted: a file of rehearse brokers --json")
-    return found
-
-
-def _reasons(report: Json, target: str, cluster_id: str | None, now_ms: int) -> list[Reason]:
+def _reasons(report: LoadingJson, target: str, cluster_id: str | None, now_ms: int) -> list[Reason]:
     held = [of for of in report["releases"] if of["release"] == target or of["release"].startswith(f"{target}.")]
     if not held:
         releases = ", ".join(of["release"] for of in report["releases"])
@@ -75,7 +66,7 @@ def _reasons(report: Json, target: str, cluster_id: str | None, now_ms: int) -> 
     return found + [_of_release(of, made) for of in held]
 
 
-def _of_release(of: Json, made: str) -> Reason:
+def _of_release(of: LoadingJson, made: str) -> Reason:
     release = f"Kafka {of['release']}"
     if "cannot_tell" in of:
         return Reason(UNKNOWN, "rehearsal_untold", f"the rehearsal could not tell of {release}: {of['cannot_tell']}")

@@ -43,7 +43,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Said:
+class LoaderSaid:
     """By partition what came of it; a partition that is in neither was not heard of."""
 
     loaded: set[int]
@@ -55,9 +55,9 @@ class Said:
         return self.loaded | self.failed.keys()
 
 
-def said(log: str) -> Said:
+def said(log: str) -> LoaderSaid:
     """What the log of one start says."""
-    found = Said(set(), {})
+    found = LoaderSaid(set(), {})
     for first, following in _entries(log.splitlines()):
         if (failed := _FAILED.search(first)) is not None:
             # The old loader says *finished* of it as well.

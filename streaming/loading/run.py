@@ -19,8 +19,8 @@ from typing import Final
 from streaming.base.errors import CannotTellError, MonitorError
 from streaming.base.times import now_ms
 from streaming.loading import asked, loader_words
-from streaming.loading.compared import FORMAT, Json, release_view
-from streaming.loading.loader_words import Failure, Said
+from streaming.loading.compared import FORMAT, LoadingJson, release_view
+from streaming.loading.loader_words import Failure, LoaderSaid
 from streaming.loading.log_writer import LogWriter
 from streaming.loading.release_broker import ReleaseBroker
 from streaming.loading.source import Source
@@ -47,7 +47,7 @@ def rehearse(  # noqa: PLR0913 - what is rehearsed, how, and who is informed
     keep: Path | None = None,
     say: Callable[[str], None] = lambda _text: None,
     advance: Callable[[float], None] = lambda _share: None,
-) -> Json:
+) -> LoadingJson:
     """Load the log by a broker of each release, one after the other, and return the report.
 
     A release that could not be tried is in the report with the reason, in `cannot_tell`.
@@ -93,7 +93,7 @@ def _loaded(  # noqa: PLR0913 - as above
     settings: Mapping[str, str],
     say: Callable[[str], None],
     advance: Callable[[float], None],
-) -> Json:
+) -> LoadingJson:
     begun = time.monotonic()
     broker = ReleaseBroker(
         directory / "broker",
@@ -118,7 +118,7 @@ def _loaded(  # noqa: PLR0913 - as above
     return {**view, "load_seconds": round(load_seconds, 3), "bytes": _size(directory)}
 
 
-def _awaited(broker: ReleaseBroker, partitions: set[int], all_of_them: int) -> Said:
+def _awaited(broker: ReleaseBroker, partitions: set[int], all_of_them: int) -> LoaderSaid:
     """What the loader said, once it is through with all partitions that have records.
 
     Raises:
@@ -142,7 +142,7 @@ def _awaited(broker: ReleaseBroker, partitions: set[int], all_of_them: int) -> S
         time.sleep(_LOOK_SECONDS)
 
 
-def _places(source: Source, said: Said, offsets: Mapping[int, list[int]]) -> dict[int, RecordedRecord]:
+def _places(source: Source, said: LoaderSaid, offsets: Mapping[int, list[int]]) -> dict[int, RecordedRecord]:
     """Of each partition that failed the record at which it did: where the broker said, or where it must have been."""
     wanted: dict[tuple[int, int], int] = {}
     for partition, failure in said.failed.items():

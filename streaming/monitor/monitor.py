@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -17,34 +17,29 @@ from streaming.base import gc_tuning
 from streaming.base.logging_setup import get_logger
 from streaming.base.stages import Stages
 from streaming.base.times import now_ms
-from streaming.board.event_window import Event
-from streaming.board.event_window_file import EventWindowFile
 from streaming.checkpoint.identity import stateful_tasks
 from streaming.checkpoint.lock import JVM_LOCK, StateLock
 from streaming.checkpoint.standby import await_turn
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.config.loading import Config
-from streaming.history.queries import History
 from streaming.kafka import client_settings
-from streaming.monitor import parts, state_formats
+from streaming.monitor import state_formats
+from streaming.monitor.base_monitor import BaseMonitor, run_threads
 from streaming.monitor.coordinator_check import CoordinatorCheck
 from streaming.monitor.offsets_topic import OffsetsTopic
 from streaming.monitor.query_supervisor import QuerySupervisor
-from streaming.monitor.state_formats import END_OFFSETS_FILE, EVENTS_FILE
 from streaming.otlp.connection import refuse_without_library
 from streaming.polling.client import KafkaGroupsClient
 from streaming.query.foreach_batch import BatchSink
 from streaming.spark import java, jvm_lifecycle, session
-from streaming.watchers.assembly import watchers
-from streaming.web.server import Server
 
 SPARK_LOG: Final = "spark.log"
 
 _log = get_logger("job")
 
 
-class Monitor:
-    """A running monitor of one cluster; a context manager.
+class Monitor(BaseMonitor):
+    """A running monitor of one cluster.
 
     Args:
         config: of the cluster.
@@ -73,8 +68,7 @@ class Monitor:
         """See that Java is there, and take the port, unless it may be another one's yet."""
         java.find_java()
         refuse_without_library(config.otlp)
-        self._config = config
-        self._directory = Path(config.state.dir)
+        super().__init__(config, lambda: self._query.query_id)
         self._log = OffsetsTopic(config)
         self._state = StateDirectory(
             self._directory,
@@ -83,9 +77,6 @@ class Monitor:
             clock_ms=now_ms,
         )
         self._rebuild = rebuild
-        self.board = parts.board_of(config)
-        self._exporter = parts.exporter_of(config, self.board)
-        self._outputs = parts.outputs_of(config, self.board, self._exporter, lambda: self._query.query_id)
         self._standby = standby
         self._while_waiting = while_waiting
         self._lock = StateLock(self._directory)
@@ -93,7 +84,6 @@ class Monitor:
             self.server = self._server()
         self._stages = Stages(say)
         self.board.health.show_start(self._stages.missing)
-        self._stack = ExitStack()
         self._spark: SparkSession | None = None
         self._spark_log = self._directory / SPARK_LOG
         self._query = QuerySupervisor(
@@ -114,55 +104,38 @@ class Monitor:
         if not self._standby:
             self.server.stop()
 
-    def __enter__(self) -> Self:
+    def _start(self, stack: ExitStack) -> None:
         gc_tuning.share_fairly()
-        with ExitStack() as stack:
-            stack.callback(self._lock.release)
-            if self._standby:
-                spark = self._start_spark(stack)
-                self._state.reach(spark)
-                stack.callback(self._let_go)
-                await_turn(
-                    self._lock, self._state, lambda: deque(self._state.rows(spark), maxlen=0), self._while_waiting
-                )
-                self.server = self._server()
-            stack.callback(self.server.stop)
-            if not self._standby:
-                self._lock.take()
-            with self._stages.stage("asking the brokers for the offsets topic"):
-                self._identify()
-            if self._state.is_reached:
-                self._look_at_checkpoint(stack)
-            self._lock.keep()
-            self.board.events.keep(EventWindowFile(self._directory / EVENTS_FILE))
-            stack.callback(self.board.events.close)
-            self.server.start()
+        stack.callback(self._lock.release)
+        if self._standby:
             spark = self._start_spark(stack)
-            stack.callback(self._release, jvm_lifecycle.hold(spark, self._directory / JVM_LOCK))
-            is_looked_at = self._state.is_reached
             self._state.reach(spark)
-            if not is_looked_at:
-                self._look_at_checkpoint(stack)
-            with self._stages.stage("loading the state"):
-                self._query.fill_board(spark)
-            stack.callback(self._outputs.stop)
-            self._outputs.start()
-            for watcher in watchers(
-                self._config, self.board, self._publish, now_ms, self._directory / END_OFFSETS_FILE
-            ):
-                stack.callback(watcher.stop)
-                watcher.start()
-            settings = client_settings.python_settings(self._config.kafka, "check")
-            check = CoordinatorCheck(
-                self.board, lambda: KafkaGroupsClient(settings), self._directory, lambda: self._query.query_id
-            )
-            stack.callback(check.stop)
-            check.start()
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+            stack.callback(self._let_go)
+            await_turn(self._lock, self._state, lambda: deque(self._state.rows(spark), maxlen=0), self._while_waiting)
+            self.server = self._server()
+        stack.callback(self.server.stop)
+        if not self._standby:
+            self._lock.take()
+        with self._stages.stage("asking the brokers for the offsets topic"):
+            self._identify()
+        if self._state.is_reached:
+            self._look_at_checkpoint(stack)
+        self._lock.keep()
+        self._keep_events(stack)
+        self.server.start()
+        spark = self._start_spark(stack)
+        stack.callback(self._release, jvm_lifecycle.hold(spark, self._directory / JVM_LOCK))
+        is_looked_at = self._state.is_reached
+        self._state.reach(spark)
+        if not is_looked_at:
+            self._look_at_checkpoint(stack)
+        with self._stages.stage("loading the state"):
+            self._query.fill_board(spark)
+        settings = client_settings.python_settings(self._config.kafka, "check")
+        check = CoordinatorCheck(
+            self.board, lambda: KafkaGroupsClient(settings), self._directory, lambda: self._query.query_id
+        )
+        run_threads(stack, [self._outputs, *self._watchers(), check])
 
     def run_until(self, stopped: threading.Event) -> None:
         """Keep the query running until stopped.
@@ -172,11 +145,6 @@ class Monitor:
         """
         assert self._spark is not None  # noqa: S101 - set on entry
         self._query.run_until(stopped, self._spark, self._spark_log)
-
-    def _server(self) -> Server:
-        config = self._config
-        past = History(config.history_dir) if config.history.enabled else None
-        return Server.of(config.http, self.board, self._exporter, parts.broker_answers(config), past)
 
     def _start_spark(self, stack: ExitStack) -> SparkSession:
         """The session, there already where it is shared, or where it stood by."""
@@ -203,11 +171,6 @@ class Monitor:
                 stack.callback(self._let_go)
                 self._state.hold(self._lock.directory_id(), look=self._while_waiting)
             self._state.examine()
-
-    def _publish(self, events: Sequence[Event]) -> None:
-        known = self.board.expectations.applied(events) if self.board.expectations else events
-        self.board.add_events(known)
-        self._outputs.add_events(known)
 
     def _let_go(self) -> None:
         # What would not stop may still write, while there is a JVM: another one waits until the lease is stale.

@@ -8,7 +8,7 @@ goes on growing, and `group_monitor_source_age_seconds` says how old the rest is
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from streaming.base.errors import UsageError, first_line
 from streaming.base.logging_setup import get_logger
@@ -21,10 +21,8 @@ from streaming.board.polls import STALE_SECONDS, PollStatus
 from streaming.config.sections import Config
 from streaming.kafka import client_settings
 from streaming.kafka.topic_reader import TopicReader
-from streaming.monitor import parts
+from streaming.monitor.base_monitor import BaseMonitor, run_threads
 from streaming.sinks import topic_format
-from streaming.watchers.assembly import watchers
-from streaming.web.server import Server
 
 RETRY_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 3.0
@@ -226,8 +224,8 @@ class TopicFollower:
         self._polls = None if source is None else PollStatus.of_json(source)
 
 
-class Service:
-    """A running `serve`; a context manager.
+class Service(BaseMonitor):
+    """A running `serve`.
 
     Raises on entry:
         UsageError: no topic of groups is configured, or the address is taken.
@@ -236,31 +234,15 @@ class Service:
     def __init__(self, config: Config) -> None:
         if config.kafka_sink.groups_topic is None:
             raise UsageError("kafka_sink.groups_topic: found none, accepted: the topic that a monitor writes groups to")
-        self._config = config
-        self.board = parts.board_of(config)
+        super().__init__(config)
         self._follower = TopicFollower(config, self.board)
         self.board.health.show_source_age(self._follower.source_age_seconds)
         self.board.health.show_polls(self._follower.polls)
         self.board.health.show_start(self._follower.missing)
-        exporter = parts.exporter_of(config, self.board)
-        self.server = Server.of(config.http, self.board, exporter, parts.broker_answers(config))
-        self._stack = ExitStack()
+        self.server = self._server()
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.callback(self.server.stop)
-            self.server.start()
-            for thread in (
-                self._follower,
-                *watchers(self._config, self.board, self.board.add_events, now_ms, ends_file=None),
-            ):
-                stack.callback(thread.stop)
-                thread.start()
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def _start(self, stack: ExitStack) -> None:
+        run_threads(stack, [self.server, self._follower, *self._watchers()])
 
 
 def run(config: Config) -> None:

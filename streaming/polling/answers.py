@@ -46,12 +46,12 @@ _CLASSIC_MEMBER: Final = 0
 
 _BETWEEN_GENERATIONS: Final = ("PreparingRebalance", "CompletingRebalance")
 
-Offsets = Mapping[str, Mapping[int, CommittedOffset]]
+PolledOffsets = Mapping[str, Mapping[int, CommittedOffset]]
 """Topic → partition → its committed offset."""
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedGroup:
     """A group as its coordinator describes it: its state in Kafka's word, and its members.
 
     `membership` is None where the answer has none: of a classic group between two generations.
@@ -61,11 +61,11 @@ class Described:
     membership: Membership | None
 
 
-def classic_group(answer: Any) -> Described:  # noqa: ANN401 - kafka-python has no types
+def classic_group(answer: Any) -> DescribedGroup:  # noqa: ANN401 - kafka-python has no types
     """A group of DescribeGroups; its bytes are read as those of its record (`GroupMetadataValue`)."""
     state = str(answer.group_state)
     if state in _BETWEEN_GENERATIONS:
-        return Described(state, None)
+        return DescribedGroup(state, None)
     membership = Membership()
     if answer.protocol_type or answer.members:
         value = GroupMetadataValue(
@@ -87,23 +87,23 @@ def classic_group(answer: Any) -> Described:  # noqa: ANN401 - kafka-python has 
             ),
         )
         classic.replay_group_metadata(membership, GroupMetadataKey(group=answer.group_id), value)
-    return Described(state, membership)
+    return DescribedGroup(state, membership)
 
 
-def consumer_group(answer: Any) -> Described:  # noqa: ANN401 - kafka-python has no types
+def consumer_group(answer: Any) -> DescribedGroup:  # noqa: ANN401 - kafka-python has no types
     """A group of ConsumerGroupDescribe."""
     group = _modern(CONSUMER, answer, (_consumer_member(member, answer) for member in answer.members))
     group.targets = {member.member_id: _by_id(member.target_assignment) for member in answer.members}
     return _described(answer, group)
 
 
-def share_group(answer: Any) -> Described:  # noqa: ANN401 - kafka-python has no types
+def share_group(answer: Any) -> DescribedGroup:  # noqa: ANN401 - kafka-python has no types
     """A group of ShareGroupDescribe."""
     members = (_member(member, **_of_topics(member)) for member in answer.members)
     return _described(answer, _modern(SHARE, answer, members))
 
 
-def streams_group(answer: Any) -> Described:  # noqa: ANN401 - kafka-python has no types
+def streams_group(answer: Any) -> DescribedGroup:  # noqa: ANN401 - kafka-python has no types
     """A group of StreamsGroupDescribe; its members have tasks by subtopology."""
     group = _modern(STREAMS, answer, (_streams_member(member, answer) for member in answer.members))
     group.task_targets = {member.member_id: _tasks(member.target_assignment) for member in answer.members}
@@ -120,7 +120,7 @@ def streams_group(answer: Any) -> Described:  # noqa: ANN401 - kafka-python has 
     return _described(answer, group)
 
 
-def offsets(topics: Iterable[Any]) -> Offsets | None:
+def offsets(topics: Iterable[Any]) -> PolledOffsets | None:
     """The committed offsets of a group in OffsetFetch; None where some partition's is not to be had for now."""
     found: dict[str, dict[int, CommittedOffset]] = {}
     for topic in topics:
@@ -134,8 +134,8 @@ def offsets(topics: Iterable[Any]) -> Offsets | None:
     return found
 
 
-def _described(answer: Any, group: ModernGroup) -> Described:  # noqa: ANN401 - see above
-    return Described(str(answer.group_state), Membership(family=group.family, modern=group))
+def _described(answer: Any, group: ModernGroup) -> DescribedGroup:  # noqa: ANN401 - see above
+    return DescribedGroup(str(answer.group_state), Membership(family=group.family, modern=group))
 
 
 def _modern(family: str, answer: Any, members: Iterable[ModernMember]) -> ModernGroup:  # noqa: ANN401 - see above

@@ -19,7 +19,7 @@ from coordinator_model.state.shards import offsets_partition
 from streaming.base.errors import first_line
 from streaming.kafka.lazy_admin import AdminConnection
 from streaming.polling import answers
-from streaming.polling.answers import Described, Offsets
+from streaming.polling.answers import DescribedGroup, PolledOffsets
 from streaming.polling.missing import GROUP_REFUSED, TOPIC_REFUSED, Missing, lots
 from streaming.polling.requests import (
     ConsumerGroupDescribeRequest,
@@ -43,8 +43,8 @@ NO_REQUEST: Final = "groups of type {type} are not described: the client library
 class Answered:
     """A group as of one round; `offsets` is None where they are not to be had for now."""
 
-    described: Described
-    offsets: Offsets | None
+    described: DescribedGroup
+    offsets: PolledOffsets | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ class KafkaGroupsClient(AdminConnection):
                 for name, of in described.items():
                     found.answered[name] = Answered(of, {} if type_ == SHARE else offsets.get(name))
 
-    def _described(self, type_: str, names: Sequence[str], broker: int, found: _Found) -> dict[str, Described]:
+    def _described(self, type_: str, names: Sequence[str], broker: int, found: _Found) -> dict[str, DescribedGroup]:
         _, read = DESCRIBED[type_]
         described = {}
         for group in self._groups(type_, names, broker):
@@ -193,7 +193,7 @@ class KafkaGroupsClient(AdminConnection):
         groups: Sequence[Any] = self._admin.send(request(names), broker).groups
         return groups
 
-    def _offsets(self, names: Sequence[str], broker: int) -> dict[str, Offsets]:
+    def _offsets(self, names: Sequence[str], broker: int) -> dict[str, PolledOffsets]:
         """Committed offsets of groups that answer; topics that may not be described are not among them."""
         if not names:
             return {}
@@ -229,7 +229,7 @@ def _streams_request(names: Sequence[str]) -> object:
     return StreamsGroupDescribeRequest(group_ids=list(names), include_authorized_operations=False)
 
 
-DESCRIBED: Final[Mapping[str, tuple[Callable[[Sequence[str]], object], Callable[[Any], Described]]]] = {
+DESCRIBED: Final[Mapping[str, tuple[Callable[[Sequence[str]], object], Callable[[Any], DescribedGroup]]]] = {
     CLASSIC: (_classic_request, answers.classic_group),
     CONSUMER: (_consumer_request, answers.consumer_group),
     SHARE: (_share_request, answers.share_group),

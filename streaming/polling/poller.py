@@ -36,7 +36,7 @@ from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
 from streaming.base.threads import Background, Connection
 from streaming.board.polls import PollStatus
-from streaming.polling.answers import Offsets
+from streaming.polling.answers import PolledOffsets
 from streaming.polling.client import Answered, GroupsClient, Round
 
 NO_PARTITION: Final = -1
@@ -229,7 +229,7 @@ def _mixed(former: _Seen | None, membership: Membership, now_ms: int) -> tuple[i
     return former.mixed_ms, former.moved_ms if is_same else now_ms
 
 
-def _buckets(offsets: Offsets | None, former: _Seen | None) -> tuple[Mapping[BucketKey, str], int]:
+def _buckets(offsets: PolledOffsets | None, former: _Seen | None) -> tuple[Mapping[BucketKey, str], int]:
     """Texts of the offset buckets, and how many offsets there are; the former ones where there is no answer."""
     if offsets is None:
         return ({}, 0) if former is None else (former.buckets, former.offset_count)

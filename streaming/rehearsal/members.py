@@ -28,7 +28,7 @@ _HEARTBEAT_MS: Final = 3_000
 _COMMIT_MS: Final = "1000"
 
 
-class Member(Protocol):
+class RehearsalMember(Protocol):
     """The members that take part."""
 
     name: str
@@ -119,7 +119,7 @@ class Members:
         self._client_settings = settings or {}
         self._logged = Logged(shape)
 
-    def start(self, member: MemberShape, protocol: str) -> Member:
+    def start(self, member: MemberShape, protocol: str) -> RehearsalMember:
         """Start a member in a place of the group, of one protocol or the other."""
         if protocol == CLASSIC and self._shape.sent_as_logged and not member.librdkafka:
             return WireMember(self._servers, self._shape, member, self._logged, self._heartbeat_seconds(member))

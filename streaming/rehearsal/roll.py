@@ -19,7 +19,7 @@ from coordinator_model.state.membership import CLASSIC, CONSUMER, Membership
 from streaming.base.errors import CannotTellError
 from streaming.base.times import now_ms
 from streaming.rehearsal.follow import Follower
-from streaming.rehearsal.members import Member, Members
+from streaming.rehearsal.members import Members, RehearsalMember
 from streaming.rehearsal.shape import Shape
 
 QUIET_MS: Final = 700
@@ -37,7 +37,7 @@ class Order(StrEnum):
     BACKWARD = "backward"
 
 
-class Ending(StrEnum):
+class RollEnding(StrEnum):
     """How a member goes."""
 
     GRACEFUL = "graceful"
@@ -49,7 +49,7 @@ class RollOptions:
     """How the operator will do it. Seconds."""
 
     order: Order = Order.FORWARD
-    ending: Ending = Ending.GRACEFUL
+    ending: RollEnding = RollEnding.GRACEFUL
     pace_seconds: float = 2.0
     """How long the group is left alone once it has settled after a member; by chance up to a second longer."""
     restart_seconds: float = 0.0
@@ -88,7 +88,7 @@ class Killed:
     said: str | None = None
 
 
-class Roll:
+class GroupRoll:
     """One roll of one group.
 
     Args:
@@ -115,8 +115,8 @@ class Roll:
         self._shape, self._to, self._options = shape, to, options
         self._members, self._follower = members, follower
         self._say, self._advance = say, advance
-        self._running: dict[int, Member] = {}
-        self._surging: list[Member] = []
+        self._running: dict[int, RehearsalMember] = {}
+        self._surging: list[RehearsalMember] = []
         own = shape.assignor is None or shape.assignor in KAFKAS_ASSIGNORS or shape.type != CLASSIC
         self._expected = sum(shape.topics.values()) if own and shape.protocol_type == CONSUMER_PROTOCOL_TYPE else 0
         """Partitions that have an owner once the group is settled."""
@@ -214,7 +214,7 @@ class Roll:
         old = [self._running.pop(number) for number in numbers]
         if not self._options.surge:
             self._end(old)
-            if self._shape.has_librdkafka and self._options.ending is Ending.GRACEFUL and rolled == len(numbers):
+            if self._shape.has_librdkafka and self._options.ending is RollEnding.GRACEFUL and rolled == len(numbers):
                 # As in a restart that takes longer than a heartbeat: what the others join with then decides.
                 dynamic = sum(self._shape.members[number].instance_id is None for number in numbers)
                 self._await_size(len(self._shape.members) - dynamic)
@@ -242,12 +242,12 @@ class Roll:
             self._follower.wait(_POLL_SECONDS)
         return frozenset() if found is None else frozenset(members_of(found[0]))
 
-    def _end(self, members: list[Member]) -> None:
-        if self._options.ending is Ending.GRACEFUL:
+    def _end(self, members: list[RehearsalMember]) -> None:
+        if self._options.ending is RollEnding.GRACEFUL:
             for member in members:
                 member.ask_to_stop()
         for member in members:
-            member.kill() if self._options.ending is Ending.KILLED else member.stop()
+            member.kill() if self._options.ending is RollEnding.KILLED else member.stop()
 
     def _await_size(self, count: int) -> None:
         """Until the group has so many members by the log, or patience ends: what is waited for next tells then."""
@@ -301,7 +301,7 @@ class Roll:
 
     def _expiry_seconds(self) -> float:
         """A killed member stays one until its session has expired."""
-        if self._options.ending is not Ending.KILLED:
+        if self._options.ending is not RollEnding.KILLED:
             return 0.0
         return max(member.session_timeout_ms for member in self._shape.members) / 1000
 

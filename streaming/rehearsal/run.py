@@ -25,7 +25,7 @@ from streaming.recording.file_format import Header, open_new_recording
 from streaming.recording.recorder import header_of
 from streaming.rehearsal.follow import Follower
 from streaming.rehearsal.members import Members
-from streaming.rehearsal.roll import Roll, RollOptions, protocols
+from streaming.rehearsal.roll import GroupRoll, RollOptions, protocols
 from streaming.rehearsal.shape import Shape
 from streaming.reports.measure import REHEARSAL_FORMAT
 
@@ -131,7 +131,7 @@ def rehearse_on(  # noqa: PLR0913 - as above, and where
     header = _header(bootstrap_servers, shape)
     members = Members(bootstrap_servers, shape, directory, member_settings)
     with Follower(bootstrap_servers, shape.group, header.topics, OFFSETS_PARTITIONS) as follower:
-        roll = Roll(shape, after, options, members, follower, say=say, advance=advance)
+        roll = GroupRoll(shape, after, options, members, follower, say=say, advance=advance)
         try:
             say(f"{len(shape.members)} members of the {before} protocol join")
             roll.assemble()

@@ -17,8 +17,8 @@ from streaming.base.times import time_text
 from streaming.reports.measure import REHEARSAL_FORMAT
 from streaming.reports.rolls import TURNED_ROUND
 
-Report = Mapping[str, Any]
-Row = tuple[str, ...]
+ReportJson = Mapping[str, Any]
+Cells = tuple[str, ...]
 
 UNKNOWN: Final = "not known"
 STILL_HELD: Final = (
@@ -42,22 +42,22 @@ _STYLE: Final = (
 )
 
 
-def read_rehearsal(file: Path) -> dict[str, Any]:
-    """A report that `rehearse --keep` wrote.
+def read_rehearsal(file: Path, format_: str, accepted: str) -> dict[str, Any]:
+    """A report of this format, as a rehearsal left it in a file.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is none; `accepted` says which it is to be.
     """
     try:
         found = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
         found = None
-    if not isinstance(found, dict) or found.get("format") != REHEARSAL_FORMAT:
-        raise UsageError(f"--rehearsal: found {str(file)!r}, accepted: a file that rehearse --keep wrote") from None
+    if not isinstance(found, dict) or found.get("format") != format_:
+        raise UsageError(f"--rehearsal: found {str(file)!r}, accepted: {accepted}")
     return found
 
 
-def text(report: Report) -> str:
+def text(report: ReportJson) -> str:
     """For a terminal of eighty columns."""
     parts = [printable(_title(report)), aligned(_figures(report))]
     for title, rows in _sections(report):
@@ -66,7 +66,7 @@ def text(report: Report) -> str:
     return "\n\n".join("\n".join(wrapped(part)) for part in parts)
 
 
-def markdown(report: Report) -> str:
+def markdown(report: ReportJson) -> str:
     """For a ticket."""
     lines = [f"# {escaped(_title(report))}", "", *_table(_figures(report))]
     for title, rows in _sections(report):
@@ -75,7 +75,7 @@ def markdown(report: Report) -> str:
     return "\n".join(lines)
 
 
-def html_page(report: Report) -> str:
+def html_page(report: ReportJson) -> str:
     """One file without a link or script; a bar beside each partition shows how long it had no owner."""
     out = [
         html_head(_title(report)),
@@ -99,18 +99,18 @@ _ROLLS: Final = "Rolls in this time (the figures are of all: ask for one by its 
 _CAUSES: Final = "Causes (a rebalance may have several)"
 
 
-def _title(report: Report) -> str:
+def _title(report: ReportJson) -> str:
     if report["format"] == REHEARSAL_FORMAT:
         what = "upgrade" if report["to"] == "consumer" else "downgrade"
         return f"Rehearsal: {what} of {report['group']}"
     return f"Roll of {report['group']} since {time_text(report['since'])}"
 
 
-def _figures(report: Report) -> list[Row]:
+def _figures(report: ReportJson) -> list[Cells]:
     """The figures; beside a rehearsal's, where there is one."""
     rehearsal = report.get("rehearsal")
     if report["format"] == REHEARSAL_FORMAT:
-        head: list[Row] = [
+        head: list[Cells] = [
             ("outcome", "the coordinator refused it" if report["refused"] else "went through"),
             *(("reason", reason) for reason in report["reasons"]),
             ("broker", f"Kafka {report['broker']}, embedded"),
@@ -119,14 +119,14 @@ def _figures(report: Report) -> list[Row]:
             *_killed(report),
         ]
         return [*head, *((name, _shown(value)) for name, value in _measured(report))]
-    rows: list[Row] = [("figure", "roll", "rehearsal")] if rehearsal else [("figure", "roll")]
+    rows: list[Cells] = [("figure", "roll", "rehearsal")] if rehearsal else [("figure", "roll")]
     others = dict(_measured(rehearsal)) if rehearsal else {}
     for name, value in _measured(report):
         rows.append((name, _shown(value), _shown(others.get(name))) if rehearsal else (name, _shown(value)))
     return rows
 
 
-def _killed(report: Report) -> Iterator[Row]:
+def _killed(report: ReportJson) -> Iterator[Cells]:
     """What a static member met that was killed after the roll and started again."""
     killed = report.get("killed")
     if killed is None:
@@ -137,7 +137,7 @@ def _killed(report: Report) -> Iterator[Row]:
     yield "killed, started again", f"{killed['member']} (static), {met}"
 
 
-def _measured(report: Report) -> Iterator[tuple[str, Any]]:
+def _measured(report: ReportJson) -> Iterator[tuple[str, Any]]:
     ownerless = report["ownerless_seconds"] or {}
     yield "rebalances", report["rebalances"]
     yield "partitions moved", report["partitions_moved"]
@@ -163,9 +163,9 @@ def _shown(value: Any) -> str:  # noqa: ANN401 - a figure or its absence
     return UNKNOWN if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def _sections(report: Report, most: int | None = _MOST_PARTITIONS) -> Iterator[tuple[str, list[Row]]]:
+def _sections(report: ReportJson, most: int | None = _MOST_PARTITIONS) -> Iterator[tuple[str, list[Cells]]]:
     if report.get("rolls"):
-        rows: list[Row] = [("roll", "since", "until")]
+        rows: list[Cells] = [("roll", "since", "until")]
         rows += [
             (
                 each["direction"] + (", turned round" if each["ended"] == TURNED_ROUND else ""),
@@ -212,7 +212,7 @@ def _sections(report: Report, most: int | None = _MOST_PARTITIONS) -> Iterator[t
         yield "Timeline", rows
 
 
-def _notes(report: Report) -> Iterator[str]:
+def _notes(report: ReportJson) -> Iterator[str]:
     yield from report.get("unknown", ())
     yield from report["notes"]
     if report.get("to") == CONSUMER and (report.get("killed") or {}).get("let_in") is False:
@@ -229,7 +229,7 @@ def _clock(ms: int) -> str:
     return time_text(ms).partition("T")[2]
 
 
-def aligned(shown: Sequence[Row], indent: str = "") -> str:
+def aligned(shown: Sequence[Cells], indent: str = "") -> str:
     """Rows as columns of text."""
     # Names are clients' own: a line's end in one would begin a line here.
     rows = [tuple(map(printable, row)) for row in shown]
@@ -254,13 +254,13 @@ def wrapped(part: str) -> Iterator[str]:
         yield left
 
 
-def _table(rows: Sequence[Row]) -> Iterator[str]:
+def _table(rows: Sequence[Cells]) -> Iterator[str]:
     head = rows[0] if rows and rows[0][0] in _HEADS else ("figure", "")
     body = rows[1:] if head is rows[0] else rows
     return markdown_table(head, body)
 
 
-def markdown_table(head: Row, body: Sequence[Row]) -> Iterator[str]:
+def markdown_table(head: Cells, body: Sequence[Cells]) -> Iterator[str]:
     """The lines of a table."""
     yield "| " + " | ".join(head) + " |"
     yield "|" + "---|" * len(head)
@@ -280,11 +280,11 @@ def html_head(title: str) -> str:
     )
 
 
-def _html_table(rows: Sequence[Row], more: Sequence[str] = ()) -> str:
+def _html_table(rows: Sequence[Cells], more: Sequence[str] = ()) -> str:
     return html_table(rows, more, has_head=bool(rows) and rows[0][0] in _HEADS)
 
 
-def html_table(rows: Sequence[Row], more: Sequence[str] = (), *, has_head: bool) -> str:
+def html_table(rows: Sequence[Cells], more: Sequence[str] = (), *, has_head: bool) -> str:
     """A table, whose first row may be its head; `more` is markup behind each row."""
     out = ["<table>"]
     for number, row in enumerate(rows):

@@ -34,7 +34,7 @@ from streaming.base.atomic_files import replace
 from streaming.base.errors import MonitorError, UsageError
 from streaming.base.logging_setup import get_logger
 from streaming.base.times import now_ms
-from streaming.sinks.queue_files import DamagedError, Header, Segment, line
+from streaming.sinks.queue_files import DamagedError, FrameHeader, Segment, line
 
 DEFAULT_MAX_BYTES: Final = 256 * 1024 * 1024
 READ_BYTES: Final = 8 * 1024 * 1024
@@ -291,7 +291,7 @@ class Spool:
 
     # --- repeats ---
 
-    def _note(self, header: Header, entries: Iterable[Mapping[str, Any]]) -> None:
+    def _note(self, header: FrameHeader, entries: Iterable[Mapping[str, Any]]) -> None:
         """Remember what would be a repeat of this frame."""
         self._last_ms = header["time"]
         if header["batch"] is not None:

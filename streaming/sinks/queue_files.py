@@ -15,7 +15,7 @@ from streaming.base.atomic_files import sync, sync_directory
 
 FORMAT: Final = "spool/1"
 
-Header = Mapping[str, Any]
+FrameHeader = Mapping[str, Any]
 
 
 class DamagedError(ValueError):
@@ -70,7 +70,7 @@ class Segment:
             raise ValueError(f"{path.name} of format {head.get('format')!r}, this release reads {FORMAT!r}")
         return cls(path, int(path.stem), int(path.stem), len(first_line)), head
 
-    def recovered(self) -> Iterator[tuple[Header, bytes]]:
+    def recovered(self) -> Iterator[tuple[FrameHeader, bytes]]:
         """(header, body) of each whole frame behind what is known, which it is part of from then on.
 
         Raises:
@@ -90,7 +90,7 @@ class Segment:
                 self.size, self.end = file.tell(), header["first"] + header["entries"]
                 yield header, body
 
-    def append(self, header: Header, body: bytes) -> None:
+    def append(self, header: FrameHeader, body: bytes) -> None:
         """Add a frame; raises OSError, and is then as it was."""
         written = line({**header, "bytes": len(body), "crc": zlib.crc32(body)}) + body
         with self.path.open("r+b", buffering=0) as file:
@@ -104,7 +104,7 @@ class Segment:
         self.size += len(written)
         self.end += header["entries"]
 
-    def frames(self, start: int = 0) -> Iterator[tuple[int, Header, BinaryIO]]:
+    def frames(self, start: int = 0) -> Iterator[tuple[int, FrameHeader, BinaryIO]]:
         """(offset, header, file at the body) of each frame from the one at an offset on; the body need not be read."""
         with self.path.open("rb") as file:
             file.seek(start)

@@ -19,7 +19,7 @@ from streaming.base.threads import Connection, Repeating
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import OffsetTable, table_of
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
-from streaming.kafka.leader_epochs import EpochEnd
+from streaming.kafka.leader_epochs import LeaderEpochEnd
 
 AT_ONCE: Final = 500
 """Epochs that one round asks about: a broker answers from memory."""
@@ -38,7 +38,7 @@ _NOT_SAID: Final = (1 << 63) - 1
 class EpochsClient(Protocol):
     """What is asked of a cluster. Every method may raise KafkaError, OSError or RuntimeError."""
 
-    def ends(self, asked: Collection[Epoch], leaders: Mapping[TopicPartition, int], /) -> dict[Epoch, EpochEnd]:
+    def ends(self, asked: Collection[Epoch], leaders: Mapping[TopicPartition, int], /) -> dict[Epoch, LeaderEpochEnd]:
         """The last record of each epoch or an earlier one; negative where a leader knows none.
 
         `leaders` maps each partition to the broker that leads it. What another broker has to answer, or this one in a

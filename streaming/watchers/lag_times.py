@@ -25,7 +25,7 @@ AGAIN_SECONDS: Final = 600.0
 
 _log = get_logger("lag_times")
 
-Answer = tuple[int, int]
+FirstRecord = tuple[int, int]
 """Offset and timestamp of the first record that is no older; negative for none."""
 
 
@@ -34,7 +34,7 @@ class TimesClient(Protocol):
 
     def first_since(
         self, times_ms: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int]
-    ) -> tuple[dict[TopicPartition, Answer], Collection[TopicPartition]]:
+    ) -> tuple[dict[TopicPartition, FirstRecord], Collection[TopicPartition]]:
         """The first record of each partition at or after a time, of those that answer, and who is to be asked again.
 
         `leaders` maps each partition to the broker that leads it; asked again are those that another broker has to

@@ -25,11 +25,11 @@ from streaming.base.wanted import GoneError, asked_by
 from streaming.web.connection_limits import CONNECTION, LONGEST_HEAD, NO_CLIENT, who
 from streaming.web.rate_limit import Guesses, RateLimit
 
-Scope = MutableMapping[str, Any]
+AsgiScope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/ready"})
 ANYONE: Final = "group_monitor.anyone"
@@ -128,7 +128,7 @@ class Guard:
         self._rate = RateLimit(self._door.requests_per_second)
         self._guesses = Guesses(self._door.requests_per_second / COST_OF_WRONG_CREDENTIALS)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Refuse, or pass on with security headers on the answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
@@ -160,7 +160,7 @@ class Guard:
         await send_safely({"type": "http.response.start", "status": status, "headers": [*lengths, *headers]})
         await send_safely({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-    def _refusal(self, scope: Scope) -> _Refusal | None:
+    def _refusal(self, scope: AsgiScope) -> _Refusal | None:
         open_path = scope["path"] in OPEN_PATHS
         address = _address(scope)
         return (
@@ -172,7 +172,7 @@ class Guard:
         )
 
     @staticmethod
-    def _malformed(scope: Scope) -> _Refusal | None:
+    def _malformed(scope: AsgiScope) -> _Refusal | None:
         if scope["method"] not in METHODS:
             accepted = ", ".join(METHODS)
             # Closed, here and below, because a body that may come would be read for the next request, or all of it.
@@ -190,7 +190,7 @@ class Guard:
             return 413, "body: found one, accepted: requests without a body", [_CLOSE]
         return None
 
-    def _misdirected(self, scope: Scope) -> _Refusal | None:
+    def _misdirected(self, scope: AsgiScope) -> _Refusal | None:
         if self._door.hosts is None:
             return None
         for name, value in scope["headers"]:
@@ -200,7 +200,7 @@ class Guard:
         return None
 
     @staticmethod
-    def _cross_site(scope: Scope) -> _Refusal | None:
+    def _cross_site(scope: AsgiScope) -> _Refusal | None:
         """What a page of another site asks for, as browsers say.
 
         A link that is followed is asked for by its reader, unless it is fetched before.
@@ -214,7 +214,7 @@ class Guard:
             return None
         return 403, "Sec-Fetch-Site: found cross-site, accepted: what our own pages ask for, and links to them", []
 
-    def _is_known(self, scope: Scope) -> bool:
+    def _is_known(self, scope: AsgiScope) -> bool:
         """Whether a request for an open path may be answered in full; guesses count as everywhere."""
         if not self._credentials.required:
             return True
@@ -233,7 +233,7 @@ class Guard:
         retry = [(b"retry-after", str(math.ceil(wait_seconds)).encode())]
         return 429, f"requests: found too many, accepted: {most:g} a second (http.requests_per_second)", retry
 
-    def _unknown(self, scope: Scope, address: str) -> _Refusal | None:
+    def _unknown(self, scope: AsgiScope, address: str) -> _Refusal | None:
         if not self._credentials.required:
             return None
         sent = _authorization(scope)
@@ -253,11 +253,11 @@ class Guard:
         return 401, f"Authorization: found {found}, accepted: {' or '.join(schemes)} as configured", challenges
 
 
-def _address(scope: Scope) -> str:
+def _address(scope: AsgiScope) -> str:
     return who(str((scope.get("client") or ("",))[0]))
 
 
-def _authorization(scope: Scope) -> list[bytes]:
+def _authorization(scope: AsgiScope) -> list[bytes]:
     return [value for name, value in scope["headers"] if name == b"authorization"]
 
 

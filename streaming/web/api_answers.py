@@ -7,11 +7,26 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from coordinator_model.gates import broker_releases
 from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
 from coordinator_model.migration import phases
+from streaming.base.answers import (
+    BurnDownAnswer,
+    CopiedGroupAnswer,
+    CopiedGroupsAnswer,
+    EventAnswer,
+    EventsAnswer,
+    GateAnswer,
+    GroupAnswer,
+    HistoryAnswer,
+    LagAnswer,
+    NamesAnswer,
+    PlanAnswer,
+    TopicAnswer,
+    TopicsAnswer,
+)
 from streaming.base.name_filter import one_of
 from streaming.base.times import now_ms
 from streaming.board import gates, group_answer
@@ -183,7 +198,7 @@ class Api:
         yield b'],"cannot_tell":' + to_json(search.cannot_tell) + b',"doubt":' + to_json(standing.doubt)
         yield b',"unread":' + to_json(standing.unread.listed()) + b"}"
 
-    def search(self, query: Mapping[str, str]) -> dict[str, Any]:
+    def search(self, query: Mapping[str, str]) -> NamesAnswer:
         """Names of the groups that `groups_json` would list by `ASKED`; raises BadRequestError."""
         search = self._search(query)
         if not search.asked:
@@ -197,32 +212,36 @@ class Api:
         asked = {name: pattern_of(name, query.get(name)) for name in ASKED}
         return Search(self.board, {name: value for name, value in asked.items() if value is not None})
 
-    def copies(self) -> dict[str, Any]:
+    def copies(self) -> CopiedGroupsAnswer:
         """Groups with records in several partitions of the offsets topic."""
         named = self.board.copies.named(self.board.shown.groups)
-        found = [{"group": name, **of.as_json()} for name, of in named.items() if self.board.scope.groups(name)]
+        found: list[CopiedGroupAnswer] = [
+            {"group": name, "partitions": [*of.partitions], "lives_in": of.lives_in}
+            for name, of in named.items()
+            if self.board.scope.groups(name)
+        ]
         return {"groups": found, "left_out": len(named) - len(found)}
 
-    def topics(self) -> dict[str, Any]:
+    def topics(self) -> TopicsAnswer:
         """All topics that groups have to do with."""
         return topics_view(self.board)
 
-    def topic(self, name: str) -> dict[str, Any]:
+    def topic(self, name: str) -> TopicAnswer:
         """One topic with the groups that read it; raises NotFoundError."""
         found = topic_view(self.board, name, self._clock_ms())
         if found is None:
             raise NotFoundError(f"topic: found {name!r}, accepted: a topic that a group has to do with")
         return found
 
-    def group(self, name: str) -> dict[str, Any]:
+    def group(self, name: str) -> GroupAnswer:
         """One GROUP with lag; raises NotFoundError."""
         moment = self.board.moment()
         found = group_answer.view(self.board, name, self._clock_ms(), moment.shown)
         if found is None:
             raise no_group(name, moment)
-        return {**found, "doubt": moment.doubt_of(name)}
+        return cast(GroupAnswer, {**found, "doubt": moment.doubt_of(name)})
 
-    def events(self, query: Mapping[str, str]) -> dict[str, Any]:
+    def events(self, query: Mapping[str, str]) -> EventsAnswer:
         """The latest EVENTs, oldest first, by `group`, `since` and `limit`; raises BadRequestError."""
         size = self.board.events.size
         limit = limit_of(query.get("limit") or str(min(DEFAULT_EVENTS, size)), size)
@@ -230,7 +249,7 @@ class Api:
         found = self.board.latest_events(limit, group=query.get("group"), since_ms=since_ms)
         return {"events": [with_sentence(event) for event in found]}
 
-    def event(self, event: Event) -> Event:
+    def event(self, event: Event) -> EventAnswer:
         """An event of the board's memory as the API shows it: topics by name, and a sentence."""
         return with_sentence(self.board.named(event))
 
@@ -239,11 +258,11 @@ class Api:
         """Whether anything is kept of the past."""
         return self._past.is_kept
 
-    def history(self, name: str, query: Mapping[str, str]) -> dict[str, Any]:
+    def history(self, name: str, query: Mapping[str, str]) -> HistoryAnswer:
         """What was of a group: see `HistoryApi.of`."""
         return self._past.of(name, query)
 
-    def burn_down(self, query: Mapping[str, str], groups: Collection[str] = ()) -> dict[str, Any]:
+    def burn_down(self, query: Mapping[str, str], groups: Collection[str] = ()) -> BurnDownAnswer:
         """The migration over time: see `HistoryApi.burn_down`."""
         return self._past.burn_down(query, self._clock_ms(), groups)
 
@@ -256,7 +275,7 @@ class Api:
         media_type, write = REPORT_FORMS[form]
         return Report(write(made), media_type)
 
-    def gate(self, name: str, groups: Collection[str], query: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def gate(self, name: str, groups: Collection[str], query: Mapping[str, str] | None = None) -> GateAnswer:
         """Verdict of a gate, on the groups named or on all; raises NotFoundError and BadRequestError.
 
         The upgrade gate takes `max_size`, in place of the brokers' group.consumer.max.size; the downgrade gate
@@ -268,9 +287,7 @@ class Api:
             return {**self._gate(name, groups, query or {}, moment), "version": self._moment(version)}
         return self._gate(name, groups, query or {}, self.board.moment())
 
-    def _gate(
-        self, name: str, groups: Collection[str], query: Mapping[str, str], moment: BoardMoment
-    ) -> dict[str, Any]:
+    def _gate(self, name: str, groups: Collection[str], query: Mapping[str, str], moment: BoardMoment) -> GateAnswer:
         if name not in (phases.UPGRADE, phases.DOWNGRADE):
             raise NotFoundError(f"gate: found {name!r}, accepted: {phases.UPGRADE} or {phases.DOWNGRADE}")
         for group in groups:
@@ -291,7 +308,7 @@ class Api:
         )
         return self._named(gates.downgrade(self.board, groups, asked, moment, target))
 
-    def plan(self, query: Mapping[str, str], groups: Collection[str] = ()) -> dict[str, Any]:
+    def plan(self, query: Mapping[str, str], groups: Collection[str] = ()) -> PlanAnswer:
         """The migration plan of all groups, or of those named and those that the shell pattern `match` matches.
 
         Raises NotFoundError where one of those named does not exist.
@@ -302,7 +319,7 @@ class Api:
         chosen = one_of(groups, pattern_of("match", query.get("match")))
         return plan(self.board, self._settings(), chosen, now_ms, completed)
 
-    def lag(self, query: Mapping[str, str]) -> dict[str, Any]:
+    def lag(self, query: Mapping[str, str]) -> LagAnswer:
         """What lag was: of the `group` that the query names, or of all that lagged lately; raises NotFoundError."""
         if "group" not in query:
             return self.board.lag_history.trends(TREND_POINTS)
@@ -373,7 +390,7 @@ class Api:
             "open_transaction_records": None if polled else sum(records for records, _ in open_),
         }
 
-    def _named(self, verdict: dict[str, Any]) -> dict[str, Any]:
+    def _named(self, verdict: GateAnswer) -> GateAnswer:
         """The verdict with topics by name where it is known."""
         names = self.board.ends.topic_names
         for reason in verdict["reasons"]:

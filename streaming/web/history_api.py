@@ -3,9 +3,10 @@
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from coordinator_model.kinds.table import sentence
+from streaming.base.answers import BurnDownAnswer, EventAnswer, HistoryAnswer
 from streaming.base.errors import CannotTellError, CheckFailed, NoSuchGroupError
 from streaming.base.name_filter import one_of
 from streaming.board.board import Board, BoardMoment
@@ -51,7 +52,7 @@ class HistoryApi:
         """Whether there is a history."""
         return self._history is not None
 
-    def of(self, name: str, query: Mapping[str, str]) -> dict[str, Any]:
+    def of(self, name: str, query: Mapping[str, str]) -> HistoryAnswer:
         """What happened to a group, by `since`, `until` and `limit`; or, with `at`, the GROUP as it was, and `as_of`.
 
         Raises:
@@ -67,9 +68,11 @@ class HistoryApi:
         try:
             with self._turn() as history:
                 if query.get("at"):
-                    return history.group_at(name, time_of("at", query["at"]))
-                found = {"group": name, "events": self._events(history, name, query)}
-                return found if unread is None else {**found, "doubt": unread}
+                    return cast(HistoryAnswer, history.group_at(name, time_of("at", query["at"])))
+                found: HistoryAnswer = {"group": name, "events": self._events(history, name, query)}
+                if unread is not None:
+                    found["doubt"] = unread
+                return found
         except NoSuchGroupError as error:
             raise NotFoundError(str(error), moment.doubt_of(name)) from None
 
@@ -80,7 +83,7 @@ class HistoryApi:
             if name not in moment.shown.groups or not self._board.scope.groups(name):
                 raise no_group(name, moment)
 
-    def burn_down(self, query: Mapping[str, str], now_ms: int, groups: Collection[str] = ()) -> dict[str, Any]:
+    def burn_down(self, query: Mapping[str, str], now_ms: int, groups: Collection[str] = ()) -> BurnDownAnswer:
         """The migration from `since` until now, of all groups in scope, or of those of `groups` and of `match`.
 
         A group that is named may have ended since.
@@ -160,7 +163,7 @@ class HistoryApi:
         finally:
             self._turns.release()
 
-    def _events(self, history: "History", name: str, query: Mapping[str, str]) -> list[Event]:
+    def _events(self, history: "History", name: str, query: Mapping[str, str]) -> list[EventAnswer]:
         limit = limit_of(query.get("limit") or str(DEFAULT_EVENTS), MOST_EVENTS)
         since_ms, until_ms = (time_of(of, query[of]) if query.get(of) else None for of in ("since", "until"))
         # What came in within the last seconds is not in the files yet.
@@ -179,6 +182,6 @@ def no_group(name: str, moment: BoardMoment) -> NotFoundError:
     return NotFoundError(f"group: found {name!r}, accepted: a group of this cluster", moment.doubt_of(name))
 
 
-def with_sentence(event: Event) -> Event:
+def with_sentence(event: Event) -> EventAnswer:
     """The event with its sentence as `text`."""
-    return {**event, "text": sentence(event)}
+    return cast(EventAnswer, {**event, "text": sentence(event)})

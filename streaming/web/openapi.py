@@ -1,87 +1,26 @@
-"""The OpenAPI 3.1 description of /api/v1, from one table: `python -m streaming.web.openapi [--check]` writes it down.
+"""The OpenAPI 3.1 description of /api/v1: `python -m streaming.web.openapi [--check]` writes it down.
 
-An answer is written as its fields: `name:type`, with `?` where the value may be null, `[]` for a list, `{}` for an
-object of such values by name, `~` before the name where the field is not always there. A type is one of JSON Schema's,
-`any`, or the name of another answer. Fields may be added in a later release, so an object may have others.
+Its schemas are those of the types that answers have (`base/answers.py`). Fields may be added in a later release, so an
+object may have others.
 """
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from types import NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from streaming.base import answers
 from streaming.base.places import ROOT
 from streaming.base.version import release
 
 FILE: Final = ROOT / "docs" / "schemas" / "openapi.json"
 
-ANSWERS: Final[Mapping[str, str]] = {
-    "Error": "error:string ~doubt:object",
-    "Unread": "partition:integer reason:string since:integer as_of:integer",
-    "Event": "id:string time:integer group:string? kind:string severity:string partition:integer offset:integer "
-    "detail:object inferred:boolean text:string",
-    "Attention": "severity:string code:string text:string since:integer?",
-    "Member": "member_id:string instance_id:string? client_id:string client_host:string protocol:string epoch:integer? "
-    "state:string ~assigned:any{} ~pending_revocation:any{} ~target:any{}",
-    "Offset": "topic:string partition:integer offset:integer? leader_epoch:integer? metadata:string? "
-    "commit_timestamp:integer? topic_id:string? log_end_offset:integer? log_start_offset:integer? "
-    "last_stable_offset:integer? lag:integer? stable_lag:integer? lag_seconds:number? lag_seconds_at_least:boolean "
-    "lag_method:string records_lost:boolean",
-    "Group": "group:string type:string state:string epoch:integer? assignment_epoch:integer? protocol:string? "
-    "simple:boolean members:Member[] offsets:Offset[] migration:object owner:string? lag:integer? at_least:integer? "
-    "unknown_lags:integer max_lag:integer? max_lag_seconds:number? max_lag_seconds_at_least:boolean "
-    "rebalances:integer? rebalancing_since:integer? "
-    "duplicates:any{}? unassigned:any{}? attention:Attention[] ~copies:Copies ~log_lacks:Lack[] "
-    "~doubt:object?",
-    "Lack": "code:string text:string",
-    "Copies": "partitions:integer[] lives_in:integer",
-    "CopiedGroup": "group:string partitions:integer[] lives_in:integer",
-    "CopiedGroups": "groups:CopiedGroup[] left_out:integer",
-    "Groups": "groups:Group[] left_out:integer cannot_tell:integer doubt:object? unread:Unread[]",
-    "Names": "groups:string[] left_out:integer cannot_tell:integer unread:Unread[]",
-    "ListedTopic": "topic:string partitions:integer? groups:integer",
-    "Topics": "topics:ListedTopic[] left_out:integer unread:Unread[]",
-    "Reader": "group:string owner:string? type:string state:string members:integer subscribed:boolean? "
-    "assigned_partitions:integer committed_partitions:integer lag:integer? at_least:integer? unknown_lags:integer "
-    "max_lag:integer? max_lag_seconds:number? max_lag_seconds_at_least:boolean ~doubt:Unread",
-    "Topic": "topic:string topic_id:string? partitions:integer? groups:Reader[] left_out:integer cannot_tell:integer "
-    "ready:boolean missing:object[] doubt:object? unread:Unread[] end_offset_age_seconds:number?",
-    "LeftOut": "groups:integer topics:integer",
-    "Row": "group:string type:string state:string simple:boolean epoch:integer? classic_members:integer "
-    "consumer_members:integer absent_members:integer phase:string? blockers:string[] mixed_since:integer? "
-    "leftovers:integer? upgrades:integer? downgrades:integer? lag:integer? at_least:integer? "
-    "unknown_lags:integer max_lag:integer? max_lag_seconds:number? "
-    "max_lag_seconds_at_least:boolean rebalances:integer? rebalancing_since:integer? duplicate_partitions:integer? "
-    "unassigned_partitions:integer? attention:Attention[] ~doubt:Unread",
-    "Overview": "cluster:string time:integer ready:boolean missing:object[] doubt:object? ~sinks:object[] "
-    "~source:object ~without_leader:integer[] ~unreadable:integer[] ~not_loaded:integer[] unread:Unread[] "
-    "left_out:LeftOut end_offset_age_seconds:number? replica_lag_records:integer? "
-    "open_transaction_records:integer? events:Event[] trends:object groups:Row[]",
-    "Events": "events:Event[]",
-    "Lag": "times:integer[] ~groups:any{} ~group:string ~lag:any[] ~max_lag_seconds:any[] ~partition_count:integer "
-    "~partitions:object[]",
-    "History": "group:string ~events:Event[] ~as_of:any ~doubt:Unread",
-    "Reason": "effect:string code:string group:string? text:string",
-    "Gate": "gate:string verdict:string reasons:Reason[] groups:integer{} ~target_version:string? "
-    "~leftover_records:integer{} ~unknown_records:integer{} ~offset_versions:integer{} ~log_scan:any "
-    "~cluster_id:string? ~version:string",
-    "Remedy": "code:string remedy:string",
-    "Planned": "group:string readiness:string reasons:Remedy[] members:integer partitions:integer? protocol:string? "
-    "assignor:string? assignor_after:string? rebalances_a_day:number? lag:integer? wave:integer? owner:string? "
-    "static_ids:integer note:string? kind:string?",
-    "Kind": "kind:string groups:integer rehearse:string",
-    "Plan": "ready:boolean missing:object[] doubt:object? unread:Unread[] left_out:integer groups:Planned[] "
-    "waves:integer counts:integer{} kinds:Kind[]",
-    "BurnDown": "times:integer[] groups:any{} members:any{}",
-    "SpannedRoll": "direction:string since:integer until:integer ended:string?",
-    "Roll": "format:string group:string since:integer until:integer rebalances:integer partitions_moved:integer "
-    "ownerless_seconds:object? lag_added:object? causes:integer{} conversions:integer{} verdicts:string[] "
-    "open_alarms:string[] rolls:SpannedRoll[] events:object[] known_until:integer complete:boolean unknown:string[] "
-    "notes:string[]",
-    "Description": "openapi:string info:object paths:object components:object",
+ANSWERS: Final[Mapping[str, Any]] = {
+    name.removesuffix("Answer"): of for name, of in vars(answers).items() if name.endswith("Answer")
 }
-"""Name of an answer → its fields."""
+"""Name of an answer → its type."""
 
 PARAMETERS: Final[Mapping[str, str]] = {
     "topic": "Groups that have to do with this topic: a name or a shell pattern, as of the next four.",
@@ -107,6 +46,14 @@ PARAMETERS: Final[Mapping[str, str]] = {
 
 STREAM: Final = "text/event-stream"
 _JSON: Final = "application/json"
+_PLAIN: Final = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+    answers.JsonObject: "object",
+}
 _SEARCH: Final = "topic owner client_id host instance_id"
 
 ERRORS: Final[Mapping[int, str]] = {
@@ -217,7 +164,7 @@ def description() -> dict[str, Any]:
         },
         "paths": {path: {"get": _operation(path, of)} for path, of in OPERATIONS.items()},
         "components": {
-            "schemas": {"Any": {"type": "object"}, **{name: _object(fields) for name, fields in ANSWERS.items()}},
+            "schemas": {"Any": {"type": "object"}, **{name: _object(of) for name, of in ANSWERS.items()}},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "password": {"type": "http", "scheme": "basic"},
@@ -253,25 +200,28 @@ def _ref(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _object(fields: str) -> dict[str, Any]:
-    pairs = [field.split(":") for field in fields.split()]
+def _object(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - a TypedDict has no type of its own
+    fields = get_type_hints(answer)
     return {
         "type": "object",
-        "required": [name for name, _ in pairs if not name.startswith("~")],
-        "properties": {name.removeprefix("~"): _type(of) for name, of in pairs},
+        "required": [name for name in fields if name in answer.__required_keys__],
+        "properties": {name: _schema(of) for name, of in fields.items()},
     }
 
 
-def _type(of: str) -> dict[str, Any]:
-    if of.endswith("?"):
-        return {"anyOf": [_type(of[:-1]), {"type": "null"}]}
-    if of.endswith("[]"):
-        return {"type": "array", "items": _type(of[:-2])}
-    if of.endswith("{}"):
-        return {"type": "object", "additionalProperties": _type(of[:-2])}
-    if of == "any":
+def _schema(of: Any) -> dict[str, Any]:  # noqa: ANN401 - a type, of whatever kind
+    if of in _PLAIN:
+        return {"type": _PLAIN[of]}
+    if of is Any:
         return {}
-    return _ref(of) if of in ANSWERS else {"type": of}
+    if is_typeddict(of):
+        return _ref(of.__name__.removesuffix("Answer"))
+    within = get_args(of)
+    if get_origin(of) in (UnionType, Union):
+        return {"anyOf": [*map(_schema, within)]}
+    if get_origin(of) is Sequence:
+        return {"type": "array", "items": _schema(within[0])}
+    return {"type": "object", "additionalProperties": _schema(within[1])}
 
 
 def text() -> str:

@@ -10,16 +10,16 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from coordinator_model.clocked.not_back import KIND as NOT_BACK
+from streaming.base.answers import RowAnswer
 from streaming.base.persistent_map import GroupMap
 from streaming.board import attention
 from streaming.board.batch_update import BoardSnapshot
 from streaming.board.board import Board, BoardMoment
 from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags, measure, table_of
-from streaming.board.polls import UNKNOWN_IN_ROW
 from streaming.board.readiness import Standing
 from streaming.board.unread import Unread
 from streaming.end_offsets.store import Topic
@@ -35,8 +35,6 @@ UNASKED_SECONDS: Final = 600.0
 """After so long without a reader nothing is kept: it holds on to groups as they were for the last one."""
 
 _TENTHS_BELOW_SECONDS: Final = 60
-
-Row = Mapping[str, Any]
 
 
 class Overview:
@@ -59,7 +57,7 @@ class Overview:
 
     def _forget(self) -> None:
         self._made_until = 0.0
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, RowAnswer] = {}
         self._names: list[str] | None = None
         self._doubted: Mapping[str, int] = {}
         self._made_of = BoardMoment(BoardSnapshot(), Standing([], None))
@@ -67,7 +65,7 @@ class Overview:
         self._found: tuple[Mapping[str, frozenset[str]], Mapping[str, Topic]] = ({}, {})
         self._changes: deque[tuple[int, frozenset[str], frozenset[str]]] = deque(maxlen=REMEMBERED)
 
-    def rows(self) -> tuple[int, list[Row], BoardMoment]:
+    def rows(self) -> tuple[int, list[RowAnswer], BoardMoment]:
         """Version, the rows of the groups in scope by name, and the moment they are of, as `moment` has it."""
         with self._lock:
             self._make()
@@ -86,7 +84,9 @@ class Overview:
         unread = then.unread.joined(now.unread)
         return BoardMoment(self._made_of.shown, (then if now.doubt is None else now)._replace(unread=unread))
 
-    def changes(self, since: int, group: str | None = None) -> tuple[int, list[Row], list[str], BoardMoment] | None:
+    def changes(
+        self, since: int, group: str | None = None
+    ) -> tuple[int, list[RowAnswer], list[str], BoardMoment] | None:
         """What is newer than a version, of all groups or of one.
 
         Returns:
@@ -176,13 +176,14 @@ class Overview:
         asked = asked.union(*(found ^ former[0].get(kind, frozenset()) for kind, found in overdue.items()))
         return asked & groups.keys()
 
-    def _row(self, held: BoardGroup, lags: Lags, now_ms: int, unread: Unread) -> Row:
+    def _row(self, held: BoardGroup, lags: Lags, now_ms: int, unread: Unread) -> RowAnswer:
         of, doubt = held.summary, unread.of(held.name, held)
         expected = NOT_BACK in self._board.expectations.kinds(held.name)
         not_back = None if expected else self._board.findings.not_back.get(held.name)
         number = lags.table.groups.places[held.name]
         figures = lags.figures(number)
-        return {
+        known = not of.words.polled
+        row: RowAnswer = {
             "group": held.name,
             "type": of.words.type,
             "state": of.words.group_state,
@@ -195,20 +196,25 @@ class Overview:
             "blockers": list(of.words.blockers),
             "out_of_scope": of.words.out_of_scope,
             "mixed_since": of.mixed_since_ms,
-            "leftovers": of.leftovers,
-            "upgrades": of.upgrades,
-            "downgrades": of.downgrades,
-            **figures,
+            "leftovers": of.leftovers if known else None,
+            "upgrades": of.upgrades if known else None,
+            "downgrades": of.downgrades if known else None,
+            "lag": figures["lag"],
+            "at_least": figures["at_least"],
+            "unknown_lags": figures["unknown_lags"],
+            "max_lag": figures["max_lag"],
             "max_lag_seconds": _rounded(figures["max_lag_seconds"]),
+            "max_lag_seconds_at_least": figures["max_lag_seconds_at_least"],
             "missing_members": 0 if not_back is None else not_back.missing,
-            "rebalances": of.rebalances,
-            "rebalancing_since": of.rebalancing_since_ms,
-            "duplicate_partitions": of.duplicates or None if of.words.polled else of.duplicates,
+            "rebalances": of.rebalances if known else None,
+            "rebalancing_since": of.rebalancing_since_ms if known else None,
+            "duplicate_partitions": of.duplicates if known else of.duplicates or None,
             "unassigned_partitions": held.unassigned_partitions(self._board.ends.sizes),
             "attention": attention.reasons(self._board, held, lags.of_read(number), now_ms),
-            **(UNKNOWN_IN_ROW if of.words.polled else {}),
-            **({} if doubt is None else {"doubt": doubt}),
         }
+        if doubt is not None:
+            row["doubt"] = doubt
+        return row
 
 
 def _rounded(seconds: float | None) -> float | None:

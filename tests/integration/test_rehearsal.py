@@ -29,7 +29,7 @@ from streaming.demo.verifiable_consumer import Protocol, VerifiableConsumer, cre
 from streaming.recording.file_format import open_recording
 from streaming.recording.recorder import header_of
 from streaming.rehearsal.follow import Follower
-from streaming.rehearsal.roll import Ending, RollOptions
+from streaming.rehearsal.roll import RollEnding, RollOptions
 from streaming.rehearsal.run import OFFSETS_PARTITIONS, RESTARTS, compared, rehearse_on
 from streaming.rehearsal.shape import MemberShape, Shape, distinct, renamed
 from tests.left_out import asked_for
@@ -245,7 +245,7 @@ def test_cooperative_members_that_come_back_late_are_no_custom_assignor(broker: 
 def test_a_downgrade_is_rolled_with_killed_members(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """A killed member is an owner until its session expires, and the group is classic at the end."""
     group = shape("back", 1, kind="consumer", assignor=None)
-    killed = replace(OPTIONS, ending=Ending.KILLED)
+    killed = replace(OPTIONS, ending=RollEnding.KILLED)
 
     report = rehearse_on(broker.bootstrap_servers, tmp_path, group, "downgrade", killed)
 

@@ -14,7 +14,7 @@ from coordinator_model.kinds.words import percent_of
 from streaming.base.text import printable
 from streaming.cli.render import output
 
-Object = Mapping[str, Any]
+GateJson = Mapping[str, Any]
 
 QUESTIONS: Final = {
     "upgrade": "may consumers be rolled to the consumer protocol?",
@@ -40,7 +40,7 @@ _NARROWEST: Final = 40
 
 
 @dataclass(slots=True)
-class Said:
+class SaidReason:
     """One reason, of all groups that it is said of."""
 
     effect: str
@@ -56,19 +56,19 @@ class Said:
         return named or "the cluster"
 
 
-def reasons(answer: Object) -> list[Said]:
+def reasons(answer: GateJson) -> list[SaidReason]:
     """Reasons that say the same of several groups as one; what stops first, then what is not known, then notes."""
-    found: dict[tuple[str, str, str], Said] = {}
+    found: dict[tuple[str, str, str], SaidReason] = {}
     for reason in answer["reasons"]:
         key = (reason["effect"], reason["code"], _meaning(reason))
-        said = found.setdefault(key, Said(*key))
+        said = found.setdefault(key, SaidReason(*key))
         if reason["group"] is not None:
             said.groups.append(printable(reason["group"]))
     order = list(_EFFECTS)
     return sorted(found.values(), key=lambda said: order.index(said.effect) if said.effect in order else len(order))
 
 
-def lines(answer: Object) -> list[str]:
+def lines(answer: GateJson) -> list[str]:
     """Plain text."""
     head = [f"{answer['gate']}: {answer['verdict'].replace('_', ' ')}", *_facts(answer)]
     if not answer["reasons"]:
@@ -77,7 +77,7 @@ def lines(answer: Object) -> list[str]:
     return [*head, "", output.table(["EFFECT", "GROUP", "REASON", "MEANING"], rows)]
 
 
-def show(answer: Object) -> None:
+def show(answer: GateJson) -> None:
     """Print it, wrapped and coloured where that is for a terminal."""
     if not sys.stdout.isatty():
         output.print_line("\n".join(lines(answer)))
@@ -90,7 +90,7 @@ def show(answer: Object) -> None:
         console.print(text, style=style, markup=False)
 
 
-def picture(answer: Object, width: int) -> Iterator[tuple[str, str]]:
+def picture(answer: GateJson, width: int) -> Iterator[tuple[str, str]]:
     """(line, style) of a terminal of this width, no line wider."""
     gate, verdict = answer["gate"], answer["verdict"]
     target = answer.get("target_version")
@@ -115,7 +115,7 @@ def _wrapped(text: str, width: int, *, first: str = "", rest: str = "") -> list[
     return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
-def _facts(answer: Object) -> Sequence[str]:
+def _facts(answer: GateJson) -> Sequence[str]:
     found = []
     for name, what in _FACTS.items():
         counts = ", ".join(f"{count} {printable(key)}" for key, count in answer.get(name, {}).items())
@@ -127,7 +127,7 @@ def _facts(answer: Object) -> Sequence[str]:
     return found
 
 
-def _meaning(reason: Object) -> str:
+def _meaning(reason: GateJson) -> str:
     """The text, and the first few of the members it is about."""
     members = reason.get("members", ())
     if not members:
@@ -137,6 +137,6 @@ def _meaning(reason: Object) -> str:
     return printable(f"{reason['text']}: {', '.join(named)}" + (f" and {more} more" if more else ""))
 
 
-def _member(member: Object) -> str:
+def _member(member: GateJson) -> str:
     version = f" version {member['embedded_version']}" if "embedded_version" in member else ""
     return f"{member['member_id']} ({member['client_id']} {member['client_host']}){version}"

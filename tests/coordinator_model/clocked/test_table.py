@@ -34,9 +34,9 @@ def test_rules_are_asked_in_order_and_of_their_groups_only(monkeypatch: pytest.M
         return rule
 
     rows = (
-        table.Row(saying("first"), ("first",), table.UNSETTLED),
-        table.Row(saying("other"), ("other",), table.UNHELD),
-        table.Row(saying("second"), ("second",), table.UNSETTLED),
+        table.ClockedRow(saying("first"), ("first",), table.UNSETTLED),
+        table.ClockedRow(saying("other"), ("other",), table.UNHELD),
+        table.ClockedRow(saying("second"), ("second",), table.UNSETTLED),
     )
     monkeypatch.setattr(table, "CLOCKED_RULES", rows)
     moment = Moment(state=GroupState(name="g", partition=0), now_ms=1)

@@ -103,7 +103,7 @@ def watched() -> Watched:
     return watched
 
 
-def name_of(row: table.Row) -> str:
+def name_of(row: table.RuleRow) -> str:
     return "-".join(row.kinds) or getattr(row.rule, "__name__", "")
 
 

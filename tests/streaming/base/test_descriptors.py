@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from streaming.base import descriptors
-from streaming.base.descriptors import Limit
+from streaming.base.descriptors import OpenFilesLimit
 
 ALL = resource.RLIM_INFINITY
 
@@ -45,12 +45,16 @@ def test_a_system_that_refuses_is_no_error(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, ALL))
     monkeypatch.setattr(resource, "setrlimit", refuse)
 
-    assert Limit(256, 65_536) == descriptors.raise_limit()
+    assert OpenFilesLimit(256, 65_536) == descriptors.raise_limit()
 
 
 def test_below_4096_it_is_low() -> None:
     """The hard limit counts, as the other one is raised."""
-    assert [True, False, False] == [Limit(4_095, 4_095).is_low, Limit(256, 4_096).is_low, Limit(1, 65_536).is_low]
+    assert [True, False, False] == [
+        OpenFilesLimit(4_095, 4_095).is_low,
+        OpenFilesLimit(256, 4_096).is_low,
+        OpenFilesLimit(1, 65_536).is_low,
+    ]
 
 
 def test_what_is_started_has_it_too() -> None:

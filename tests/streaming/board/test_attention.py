@@ -1,7 +1,6 @@
 """What wants a look, and what must not call anybody."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -11,6 +10,7 @@ from dashboards import thresholds as at
 from lab import builders
 from lab import coordinator_events as happens
 from lab.builders import RecordBytes
+from streaming.base.answers import AttentionAnswer
 from streaming.board import attention
 from streaming.board.attention import SEVERITIES
 from streaming.board.board import Board
@@ -293,7 +293,7 @@ def lagging(*, members: bool, committed_ms: int, was: int | None, now_ms: int, l
 
 def _lagging(
     members: bool, committed_ms: int, was: Mapping[int, int | None], now_ms: int, left_ms: int | None = None
-) -> list[dict[str, Any]]:
+) -> list[AttentionAnswer]:
     """The same in full, by what it lagged so many minutes ago; None where that is not known."""
     shard = Shard()
     ends = log_ends(t=3)

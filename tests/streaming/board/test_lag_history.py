@@ -83,7 +83,7 @@ def test_a_group_that_is_gone_takes_its_lines_along() -> None:
     filled(history, committing("b"), 1, start=3)
     filled(history, board, 1, start=4)
 
-    assert ([4], 1) == (history.group("a")["lag"], len(history.group("a")["partitions"][0]["lag"]))
+    assert ([4], [4]) == (history.group("a")["lag"], history.group("a")["partitions"][0]["lag"])
     assert 5 == len(history.group("b")["lag"])
     assert [] == history.group("nobody")["times"]
 

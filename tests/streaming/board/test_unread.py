@@ -209,7 +209,7 @@ def test_once_ready_it_stays_ready() -> None:
 
     ends.set_topics([described(OFFSETS_TOPIC, PARTITIONS)], [])
     assert ((), {UNREAD: 7}) == (board.health.standing().unread.without_leader, doubts(board, UNREAD))
-    assert "is not read to its end" in (board.moment().doubt_of(UNREAD) or {})["reason"]
+    assert "is not read to its end" in str(board.moment().doubt_of(UNREAD))
 
     board.health.set_unread({}, PARTITIONS)
     assert {UNREAD: None} == doubts(board, UNREAD)

@@ -3,7 +3,7 @@
 import pytest
 
 from streaming.base import descriptors
-from streaming.base.descriptors import Limit
+from streaming.base.descriptors import OpenFilesLimit
 from streaming.cli.check import _open_files
 
 
@@ -16,7 +16,7 @@ from streaming.cli.check import _open_files
 )
 def test_a_low_limit_is_named(monkeypatch: pytest.MonkeyPatch, hard: int, expected: tuple[str, str]) -> None:
     """It can be done without, so it does not fail."""
-    monkeypatch.setattr(descriptors, "limit", lambda: Limit(256, hard))
+    monkeypatch.setattr(descriptors, "limit", lambda: OpenFilesLimit(256, hard))
     found = _open_files()
 
     assert expected == (found.status, found.detail)

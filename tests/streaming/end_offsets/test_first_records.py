@@ -15,7 +15,7 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse
 from streaming.end_offsets.first_records import FirstRecords, RecordLooks, first_record
 from streaming.end_offsets.open_transactions import written_ms
 from streaming.end_offsets.store import TopicPartition
-from streaming.kafka.batch_bounds import Batch, batches
+from streaming.kafka.batch_bounds import SentBatch, batches
 from streaming.kafka.lazy_admin import LazyAdmin
 from tests import hostile_batches
 from tests.admin_of_mock import FLEXIBLE, AdminOfMock
@@ -93,7 +93,9 @@ def test_a_header_says_what_its_batch_is() -> None:
     """Whatever is in it; the last one may lack all but its header."""
     sent = of_7(3, 5, records=2) + marker(6, 7) + made(7, 9, content=b"x" * 50)[:61]
 
-    assert [Batch(3, 5, 7, 2, 40, True), Batch(6, 6, 7, 1, 40, True, True), Batch(7, 9, -1, 3, 40)] == [*batches(sent)]
+    assert [SentBatch(3, 5, 7, 2, 40, True), SentBatch(6, 6, 7, 1, 40, True, True), SentBatch(7, 9, -1, 3, 40)] == [
+        *batches(sent)
+    ]
 
 
 class Leaders:

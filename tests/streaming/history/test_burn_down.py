@@ -51,7 +51,7 @@ def ask(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     store.set_complete(NOON_MS - 3 * HOUR_MS)
 
     def asked(since_ms: int = NOON_MS, chosen: Callable[[str], bool] = lambda _: True) -> dict[str, Any]:
-        return History(tmp_path / "history").burn_down(since_ms, NOON_MS + DAY_MS, chosen)
+        return dict(History(tmp_path / "history").burn_down(since_ms, NOON_MS + DAY_MS, chosen))
 
     return asked
 

@@ -20,7 +20,7 @@ from streaming.base.errors import CannotTellError, UsageError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka import any_release, client_settings, librdkafka
 from streaming.kafka.any_release import kind_of
-from streaming.kafka.client_errors import WORDS, Kind
+from streaming.kafka.client_errors import WORDS, ErrorKind
 from streaming.kafka.lazy_admin import AWAY, LazyAdmin
 from streaming.kafka.list_offsets import LATEST, list_offsets
 from tests.streaming.kafka.brokers_of_a_release import BrokerOfARelease, client_of
@@ -39,7 +39,7 @@ NO_ERRORS_OF_ITS_OWN: Final[tuple[Thrown, ...]] = (
     lambda: UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
     lambda: ExceptionGroup("two\nlines", [KeyError(1)]),
 )
-ITS_OWN: Final[tuple[tuple[Thrown, Kind], ...]] = (
+ITS_OWN: Final[tuple[tuple[Thrown, ErrorKind], ...]] = (
     (errors.TopicAuthorizationFailedError, "refused"),
     (lambda: errors.ClusterAuthorizationFailedError("no"), "refused"),
     (lambda: errors.SaslAuthenticationFailedError("wrong password"), "refused"),
@@ -199,7 +199,7 @@ class TestWithinACommand:
             raise UsageError("as it is")
 
 
-RD_ERRORS: Final[tuple[tuple[int, Kind], ...]] = (
+RD_ERRORS: Final[tuple[tuple[int, ErrorKind], ...]] = (
     (confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED, "refused"),
     (confluent_kafka.KafkaError._TRANSPORT, "away"),
     (confluent_kafka.KafkaError.UNSUPPORTED_VERSION, "unknown request"),

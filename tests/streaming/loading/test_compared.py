@@ -9,7 +9,7 @@ from lab import builders
 from streaming.loading import forms
 from streaming.loading.asked import AnsweredGroup, Answers
 from streaming.loading.compared import FORMAT, is_lost, named, release_view
-from streaming.loading.loader_words import Failure, Said
+from streaming.loading.loader_words import Failure, LoaderSaid
 from streaming.loading.source import ExpectedGroup, Source
 from streaming.recording.file_format import Header, RecordedRecord
 
@@ -41,7 +41,7 @@ def view(
         records={3: 9},
         groups={"g": expected},
     )
-    said = Said({3}, {}) if failure is None else Said(set(), {3: failure})
+    said = LoaderSaid({3}, {}) if failure is None else LoaderSaid(set(), {3: failure})
     answers = Answers(
         groups={} if found is None else {"g": found}, offsets={} if offsets is None else {"g": offsets}, seconds=0.0
     )

@@ -49,7 +49,7 @@ GENERATION = builders.group_metadata("g", generation=7, members=[builders.member
         pytest.param(classic("a"), False, id="an offset that is gone"),
         pytest.param(classic("a", p0=5, p1=1), False, id="an offset that was never seen"),
         pytest.param(Answered(classic("a").described, None), False, id="offsets are not to be had"),
-        pytest.param(Answered(answers.Described("PreparingRebalance", None), {}), False, id="between generations"),
+        pytest.param(Answered(answers.DescribedGroup("PreparingRebalance", None), {}), False, id="between generations"),
     ],
 )
 def test_members_and_offsets_are_compared(answer: Answered, *, agreed: bool) -> None:

@@ -16,7 +16,7 @@ from tests.streaming.polling import replies
 UNKNOWN_STATE = 127
 
 
-def membership(described: answers.Described) -> Membership:
+def membership(described: answers.DescribedGroup) -> Membership:
     assert described.membership is not None
     return described.membership
 
@@ -52,7 +52,7 @@ def test_between_two_generations_a_classic_group_has_no_membership(state: str) -
     """Brokers leave out subscriptions and assignments then: read as such they would be malformed ones."""
     bare = builders.member("a", subscription_bytes=b"", assignment_bytes=b"")
 
-    assert answers.Described(state, None) == answers.classic_group(replies.classic("g", bare, state=state))
+    assert answers.DescribedGroup(state, None) == answers.classic_group(replies.classic("g", bare, state=state))
 
 
 def test_a_group_that_only_commits_has_no_members_and_no_type() -> None:

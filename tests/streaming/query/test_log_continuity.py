@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from streaming.kafka.leader_epochs import EpochEnd
+from streaming.kafka.leader_epochs import LeaderEpochEnd
 from streaming.kafka.log_bounds import Bounds
 from streaming.query.log_continuity import GAP_SECONDS, SAME_TAIL_MS, SHORT_SECONDS, LogContinuity, Look, Note
 
@@ -22,13 +22,13 @@ class Log:
         self.epochs, self.end, self.leader = list(epochs), end, 1
         self.keeps_epochs = self.answers = True
 
-    def end_of(self, epoch: int) -> EpochEnd:
+    def end_of(self, epoch: int) -> LeaderEpochEnd:
         """As a leader answers: the last epoch that is no later, and where the next one begins."""
         if not self.keeps_epochs:
-            return EpochEnd(-1, -1)
+            return LeaderEpochEnd(-1, -1)
         earlier = [of for of, _ in self.epochs if of <= epoch]
         later = [begins for of, begins in self.epochs if of > epoch]
-        return EpochEnd(max(earlier, default=epoch), min(later, default=self.end))
+        return LeaderEpochEnd(max(earlier, default=epoch), min(later, default=self.end))
 
 
 class Run:
@@ -54,7 +54,9 @@ class Run:
             self.position |= {"uneven": uneven} if uneven else {}
         return look
 
-    def _ask(self, asked: Collection[tuple[int, int]], leaders: Mapping[int, int]) -> dict[tuple[int, int], EpochEnd]:
+    def _ask(
+        self, asked: Collection[tuple[int, int]], leaders: Mapping[int, int]
+    ) -> dict[tuple[int, int], LeaderEpochEnd]:
         assert {0: self.log.leader} == leaders
         self.asked += [epoch for _, epoch in sorted(asked)]
         return {(0, epoch): self.log.end_of(epoch) for _, epoch in asked} if self.log.answers else {}

@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_model.state.membership import CLASSIC, CONSUMER, Membership
 from lab.builders import group_metadata, member
-from streaming.rehearsal.roll import Killed, Roll, RollOptions
+from streaming.rehearsal.roll import GroupRoll, Killed, RollOptions
 from streaming.rehearsal.shape import MemberShape, Shape
 from tests.histories import at, history
 
@@ -43,7 +43,7 @@ class Rig:
         shape = Shape(group="g", type=CLASSIC, assignor="range", members=shapes)
         options = RollOptions(patience_seconds=patience)
         rig: Any = self
-        self.roll = Roll(shape, to, options, rig, rig, say=lambda _: None, advance=lambda _: None)
+        self.roll = GroupRoll(shape, to, options, rig, rig, say=lambda _: None, advance=lambda _: None)
         self.first = [FakeMember("a"), FakeMember("b")]
         self.roll._running = dict(enumerate(self.first))
 

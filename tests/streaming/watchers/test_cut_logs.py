@@ -19,7 +19,7 @@ from lab import builders
 from streaming.board import group_answer
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic, TopicPartition
-from streaming.kafka.leader_epochs import NOT_KNOWN, EpochEnd, LeaderEpochs
+from streaming.kafka.leader_epochs import NOT_KNOWN, LeaderEpochEnd, LeaderEpochs
 from streaming.watchers.cut_logs import CutLogs, Epoch
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, sample
@@ -38,12 +38,12 @@ class FakeEpochs(FakeCluster[Epoch]):
     ended: dict[int, int] = field(default_factory=dict)
     moved: bool = False
 
-    def ends(self, asked: Collection[Epoch], leaders: Mapping[TopicPartition, int], /) -> dict[Epoch, EpochEnd]:
+    def ends(self, asked: Collection[Epoch], leaders: Mapping[TopicPartition, int], /) -> dict[Epoch, LeaderEpochEnd]:
         self.note(*asked)
         if self.moved:
             return {}
         return {
-            of: EpochEnd(of[2], self.ended[of[2]]) if of[2] in self.ended else NOT_KNOWN
+            of: LeaderEpochEnd(of[2], self.ended[of[2]]) if of[2] in self.ended else NOT_KNOWN
             for of in asked
             if of[:2] in leaders
         }
@@ -151,7 +151,7 @@ def test_leader_that_moved_is_asked_where_it_is() -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (None, {("t", 0, 4): EpochEnd(4, 70)}),
+        (None, {("t", 0, 4): LeaderEpochEnd(4, 70)}),
         (FencedLeaderEpochError, {}),
         (NotLeaderForPartitionError, {}),
         (TopicAuthorizationFailedError, {("t", 0, 4): NOT_KNOWN}),
@@ -161,7 +161,7 @@ def test_leader_that_moved_is_asked_where_it_is() -> None:
 def test_what_a_broker_answers(
     brokers: FakeBrokers,
     error: type[KafkaError] | None,
-    said: Mapping[Epoch, EpochEnd],
+    said: Mapping[Epoch, LeaderEpochEnd],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Not here is no answer; a refusal is one."""
