@@ -438,7 +438,7 @@ def _description(queries: Sequence[Query], limit: Limit | None) -> str:
     for most in re.findall(r"topk\((\d+),", " ".join(query.over for query in queries)):
         sentences += [f"At most {most} are drawn at a time, the largest."]
     if limit is not None:
-        sentences.append(f"Coloured above {limit.value}: {limit.reason}.")
+        sentences.append(f"Coloured above {limit}: {limit.why}.")
     return " ".join(dict.fromkeys(sentences))
 
 
@@ -452,7 +452,7 @@ def _unit(queries: Sequence[Query]) -> str:
 
 def _thresholds(limit: Limit, below: Colour, above: Colour) -> dashboard.ThresholdsConfig:
     # Grafana colours from the value on, alerts fire above it: of whole things that is one more than none.
-    start = limit.value or 1
+    start: Any = str(limit) if limit.is_set_here else limit.value or 1
     steps = [dashboard_model.Threshold(value=None, color=below), dashboard_model.Threshold(value=start, color=above)]
     return dashboard.ThresholdsConfig().mode(dashboard_model.ThresholdsMode.ABSOLUTE).steps(steps)
 
