@@ -36,8 +36,9 @@ Metrics marked ³ are of the log alone: where groups are polled (`group_monitor_
 
 *Shown on* names the dashboards that draw the metric, *alerts* the rules that read it; the PromQL is in
 `dashboards/signals.py`. Two options decide on the number of series ([how many that is](scale.md#how-many-series)):
-`metrics.partition_series` switches on the metrics marked ¹, `metrics.rebalance_histogram` the one marked ²; both are
-off by default. Names and labels of `kafka_consumergroup_…` and `kafka_partition_…` are kafka-lag-exporter's
+`metrics.partition_series` decides on the metrics marked ¹ (`auto`, the default: up to 50,000 series of them), and
+`metrics.rebalance_histogram` switches on the one marked ², which is off by default. Names and
+labels of `kafka_consumergroup_…` and `kafka_partition_…` are kafka-lag-exporter's
 ([Moving from other monitors](migrating-from.md)).
 """
 
