@@ -60,12 +60,10 @@ def build(  # noqa: PLR0913 - a command's options are its arguments
     """Write dashboards (JSON) and alert rules (YAML) into a directory."""
     from dashboards import build as builder  # imported late, with the SDK
 
-    for option, link in (("--runbook-url", runbook_url), ("--grafana-url", grafana_url)):
-        if link is not None and not link.startswith(("http://", "https://")):
-            raise UsageError(f"{option}: found {link!r}, accepted: a whole address, http://… or https://…")
     settings = _settings(sets, values)
-    for name, link in (("runbook_url", runbook_url), ("grafana_url", grafana_url)):
-        settings = settings if link is None else settings.with_value(name, link)
+    for option, link in (("--runbook-url", runbook_url), ("--grafana-url", grafana_url)):
+        if link is not None:
+            settings = _with(settings, option, option.removeprefix("--").replace("-", "_"), link)
     directory = builder.GENERATED if out is None else out
     made = builder.files(settings)
     if check:
@@ -140,23 +138,27 @@ def _settings(sets: Sequence[str] | None, values: Path | None) -> "Settings":
     Raises:
         UsageError: a file that is none, or a setting that is refused.
     """
-    from dashboards.settings import DEFAULTS, SettingError  # imported late, as above
+    from dashboards.settings import DEFAULTS  # imported late, as above
 
     found = DEFAULTS
-    try:
-        for name, value in _of_file(values).items():
-            found = found.with_value(name, value)
-    except SettingError as error:
-        raise UsageError(f"--values: {error}") from None
+    for name, value in _of_file(values).items():
+        found = _with(found, "--values", name, value)
     for each in sets or ():
         name, is_there, text = each.partition("=")
         if not is_there:
             raise UsageError(f"--set: found {each!r}, accepted: NAME=VALUE")
-        try:
-            found = found.with_value(name.strip(), text)
-        except SettingError as error:
-            raise UsageError(f"--set: {error}") from None
+        found = _with(found, "--set", name.strip(), text)
     return found
+
+
+def _with(settings: "Settings", option: str, name: str, value: object) -> "Settings":
+    from dashboards.settings import SettingError  # imported late, as above
+
+    try:
+        return settings.with_value(name, value)
+    except SettingError as error:
+        own = option.removeprefix("--").replace("-", "_") == name
+        raise UsageError(f"{option}{str(error).removeprefix(name) if own else f': {error}'}") from None
 
 
 def _of_file(file: Path | None) -> dict[str, object]:
