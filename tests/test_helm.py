@@ -15,6 +15,7 @@ import yaml
 
 from dashboards.build import GENERATED, RULES
 from tests.command_lines import refused
+from tests.dashboards.prometheus_tools import needs_promtool, promtool
 from tests.left_out import needs
 from tests.test_kubernetes import MANIFESTS, OF_OTHERS, STANDBY, VERSIONS, patched
 
@@ -289,9 +290,15 @@ def test_no_user_is_named_and_a_group_only_if_wanted() -> None:
     with_group = rendered("statefulset.yaml", with_value("fsGroup", 1_000_650_000))
     without = rendered("statefulset.yaml", with_value("fsGroup", None))
     contexts = [made["spec"]["template"]["spec"]["securityContext"] for made in (with_group, without)]
+    rehearsal = with_value("rehearsal/enabled", True)
+    for group in (10_001, None):
+        rehearsal["fsGroup"] = group
+        job = rendered(REHEARSAL, rehearsal)["spec"]["jobTemplate"]
+        contexts.append(job["spec"]["template"]["spec"]["securityContext"])
 
     assert 1_000_650_000 == contexts[0]["fsGroup"]
-    assert {"runAsNonRoot", "seccompProfile"} == contexts[1].keys()
+    assert {"runAsNonRoot", "seccompProfile"} == contexts[1].keys() == contexts[3].keys()
+    assert {"runAsNonRoot", "seccompProfile", "fsGroup"} == contexts[2].keys()
 
 
 @pytest.mark.parametrize(
@@ -377,6 +384,19 @@ def test_helm_renders_the_same() -> None:
 def test_a_pod_monitor_is_there_where_the_cluster_knows_the_kind(arguments: tuple[str, ...], is_there: bool) -> None:
     """Or where it was said."""
     assert is_there == any(made["kind"] == "PodMonitor" for made in by_helm(*arguments))
+
+
+@needs_helm
+@needs_promtool
+@pytest.mark.parametrize("limits", [(), ("--set", "prometheusRule.limits.commit_window_seconds=1200")])
+def test_prometheus_accepts_rules_that_helm_renders(limits: tuple[str, ...], tmp_path: Path) -> None:
+    """What the operator hands on to it: templates of alerts are as they were, and queries are whole."""
+    rendered_by_helm = by_helm("--set", "prometheusRule.enabled=true", *limits)
+    (rule,) = [made for made in rendered_by_helm if made["kind"] == "PrometheusRule"]
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump(rule["spec"]), "utf-8")
+
+    assert "" == promtool("check", "rules", str(file))
 
 
 @needs_helm
