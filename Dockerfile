@@ -36,13 +36,16 @@ LABEL org.opencontainers.image.title="group-monitor" \
       org.opencontainers.image.description="Live monitoring of Kafka groups from the group coordinator's own log" \
       org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.licenses="Apache-2.0 AND MIT"
-# A volume takes over the owner of the directory it is put on.
-RUN useradd --create-home --uid 10001 monitor \
-    && install -d -m 0700 -o monitor -g monitor /var/lib/group-monitor
+# A volume takes over the owner of the directory it is put on. Platforms that give user ids of their own (OpenShift) give
+# them the group 0.
+RUN groupadd --gid 10001 monitor \
+    && useradd --create-home --uid 10001 --gid 10001 monitor \
+    && install -d -m 0770 -o 10001 -g 0 /var/lib/group-monitor
 COPY --from=build /opt/group-monitor /opt/group-monitor
 COPY conf/local.yaml /etc/group-monitor/
 ENV XDG_CACHE_HOME=/opt/group-monitor/cache XDG_STATE_HOME=/var/lib
-USER monitor
+# A number, by which Kubernetes knows that it is not root.
+USER 10001
 WORKDIR /var/lib/group-monitor
 
 EXPOSE 9464

@@ -11,12 +11,9 @@ from typing import Any, Final
 
 from dashboards import thresholds as at
 from dashboards.promql import expanded, used
+from dashboards.settings import CRITICAL, DEFAULTS, INFO, WARNING, Settings
 from dashboards.signals import SIGNALS
-from dashboards.thresholds import duration
 
-CRITICAL: Final = "critical"
-WARNING: Final = "warning"
-INFO: Final = "info"
 SEVERITIES: Final[Mapping[str, str]] = {
     CRITICAL: "wakes somebody",
     WARNING: "is looked at the same day",
@@ -76,26 +73,31 @@ class Alert:
         return GROUP in self.summary
 
 
-def gated(condition: str, window_seconds: int | None = None) -> str:
+def gated(condition: str, window: at.Limit | None = None) -> str:
     """The condition, of a monitor that is ready and was so all the time looked back over."""
-    ready = "$ready" if window_seconds is None else f"$ready_throughout[{duration(window_seconds)}]"
+    ready = "$ready" if window is None else f"$ready_throughout{within(window)}"
     return f"({condition}) and on (cluster) {ready} == 1"
 
 
 def within(limit: at.Limit) -> str:
     """PromQL's word for looking back so far."""
-    return f"[{duration(limit.value)}]"
+    return f"[{limit.duration}]"
 
 
-def rule(alert: Alert, runbook_url: str | None, grafana_url: str | None) -> dict[str, Any]:
-    """The rule as Prometheus reads it, with the links that are known: see `alerts.rules`."""
-    return {
+def rule(alert: Alert, settings: Settings | None) -> dict[str, Any]:
+    """The rule as Prometheus reads it: see `alerts.rules`."""
+    known = settings or DEFAULTS
+    made = {
         "alert": alert.name,
-        "expr": expanded(alert.condition, SIGNALS),
-        "for": duration(alert.wait.value),
-        "labels": {"severity": alert.severity},
-        "annotations": _annotations(alert, runbook_url, grafana_url),
+        "expr": known.without_selector_of_alerts(
+            expanded(alert.condition, SIGNALS, cluster=known.selector, group=known.of_groups)
+        ),
+        "for": alert.wait.duration,
+        "labels": {"severity": known.severities[alert.severity]},
+        "annotations": _annotations(alert, known),
     }
+    filled: dict[str, Any] = made if settings is None else settings.filled(made)
+    return filled
 
 
 def _members(finding: str) -> str:
@@ -113,13 +115,13 @@ def _members(finding: str) -> str:
     )
 
 
-def _annotations(alert: Alert, runbook_url: str | None, grafana_url: str | None) -> dict[str, str]:
+def _annotations(alert: Alert, settings: Settings) -> dict[str, str]:
     board, _, panel = alert.first_look.partition(": ")
     return {
         "summary": alert.summary + ("" if alert.names is None else _members(alert.names)),
-        "reason": "; ".join(dict.fromkeys(limit.reason for limit in (*alert.limits, alert.wait))),
+        "reason": "; ".join({limit.reason: limit.why for limit in (*alert.limits, alert.wait)}.values()),
         "first_look": f"Board {board}, panel {panel}",
-        **_links(alert, runbook_url, grafana_url),
+        **_links(alert, settings.runbook_url, settings.grafana_url),
     }
 
 

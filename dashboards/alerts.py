@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dashboards import thresholds as at
-from dashboards.alert import CRITICAL, GROUP, INFO, MONITOR, WARNING, Alert, gated, rule, within
+from dashboards.alert import GROUP, MONITOR, Alert, gated, rule, within
+from dashboards.settings import CRITICAL, DEFAULTS, INFO, WARNING, Settings
 
 
 def _unless_expected(signal: str, condition: str) -> str:
@@ -18,7 +19,7 @@ def _unless_expected(signal: str, condition: str) -> str:
 _OWNERSHIP: Final = (
     Alert(
         name="KafkaGroupDuplicateOwner",
-        condition=gated(_unless_expected("sharing_expected", f"$duplicate_partitions > {at.NONE.value}")),
+        condition=gated(_unless_expected("sharing_expected", f"$duplicate_partitions > {at.NONE}")),
         limits=(at.NONE,),
         wait=at.AT_ONCE,
         severity=CRITICAL,
@@ -31,7 +32,7 @@ _OWNERSHIP: Final = (
     ),
     Alert(
         name="KafkaGroupUnassignedPartitions",
-        condition=gated(f"$unassigned_partitions > {at.NONE.value} and on (cluster, group) $member_count > 0"),
+        condition=gated(f"$unassigned_partitions > {at.NONE} and on (cluster, group) $member_count > 0"),
         limits=(at.NONE,),
         wait=at.HANDED_OUT_SECONDS,
         severity=WARNING,
@@ -48,13 +49,13 @@ _OWNERSHIP: Final = (
                 "sharing_expected",
                 f"$stale_claims{within(at.STALE_CLAIM_WINDOW_SECONDS)} > on (cluster, group) $member_count",
             ),
-            at.STALE_CLAIM_WINDOW_SECONDS.value,
+            at.STALE_CLAIM_WINDOW_SECONDS,
         ),
         limits=(at.STALE_CLAIM_WINDOW_SECONDS,),
         wait=at.AT_ONCE,
         severity=WARNING,
         summary=f"{GROUP}: members keep claiming partitions of an earlier generation, "
-        "{{ $value | humanize }} times in half an hour.",
+        f"{{{{ $value | humanize }}}} times in {at.STALE_CLAIM_WINDOW_SECONDS.words}.",
         first_look="Group: Stale claims",
         nearest="All members pause, are thrown out and come back with what they had. That is one claim a member; "
         "more than members within half an hour is a habit.",
@@ -62,7 +63,7 @@ _OWNERSHIP: Final = (
     ),
     Alert(
         name="KafkaGroupStaticMemberAbsent",
-        condition=gated(_unless_expected("restarts_expected", f"$static_members_absent > {at.NONE.value}")),
+        condition=gated(_unless_expected("restarts_expected", f"$static_members_absent > {at.NONE}")),
         limits=(at.NONE,),
         wait=at.ABSENT_SECONDS,
         severity=WARNING,
@@ -75,7 +76,7 @@ _OWNERSHIP: Final = (
     ),
     Alert(
         name="KafkaGroupStaticMemberContended",
-        condition=gated(f"$contended_members > {at.NONE.value}"),
+        condition=gated(f"$contended_members > {at.NONE}"),
         limits=(at.NONE,),
         wait=at.AT_ONCE,
         severity=CRITICAL,
@@ -90,7 +91,7 @@ _OWNERSHIP: Final = (
     ),
     Alert(
         name="KafkaGroupStaticMemberRestarting",
-        condition=gated(_unless_expected("restarts_expected", f"$restarting_members > {at.NONE.value}")),
+        condition=gated(_unless_expected("restarts_expected", f"$restarting_members > {at.NONE}")),
         limits=(at.NONE,),
         wait=at.AT_ONCE,
         severity=WARNING,
@@ -108,8 +109,8 @@ _POLLS: Final = (
     Alert(
         name="KafkaGroupPollIntervalExceeded",
         condition=gated(
-            f"$slow_pollers{within(at.SLOW_POLLS_WINDOW_SECONDS)} > {at.NONE.value}",
-            at.SLOW_POLLS_WINDOW_SECONDS.value,
+            f"$slow_pollers{within(at.SLOW_POLLS_WINDOW_SECONDS)} > {at.NONE}",
+            at.SLOW_POLLS_WINDOW_SECONDS,
         ),
         limits=(at.NONE, at.SLOW_POLLS_WINDOW_SECONDS),
         wait=at.AT_ONCE,
@@ -125,15 +126,14 @@ _POLLS: Final = (
 )
 
 _RESTARTS_OF_ALL: Final = (
-    f"{at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * "
-    f"$most_members{within(at.STORM_WINDOW_SECONDS)}"
+    f"{at.STORM_REBALANCES} + {at.STORM_REBALANCES_A_MEMBER} * $most_members{within(at.STORM_WINDOW_SECONDS)}"
 )
 """Rebalances that restarting every member twice takes, of as many as the group had."""
 
 _REBALANCES: Final = (
     Alert(
         name="KafkaGroupRebalanceStuck",
-        condition=gated(f"$rebalance_stuck > {at.NONE.value}"),
+        condition=gated(f"$rebalance_stuck > {at.NONE}"),
         limits=(at.NONE,),
         wait=at.AT_ONCE,
         severity=CRITICAL,
@@ -154,7 +154,7 @@ _REBALANCES: Final = (
                 f"($storm_rebalances > on (cluster, group) ({_RESTARTS_OF_ALL}) / 2 and on (cluster, group) "
                 "$open_storm > 0)",
             ),
-            at.STORM_WINDOW_SECONDS.value,
+            at.STORM_WINDOW_SECONDS,
         ),
         limits=(at.STORM_REBALANCES, at.STORM_REBALANCES_A_MEMBER, at.STORM_WINDOW_SECONDS),
         wait=at.AT_ONCE,
@@ -171,9 +171,9 @@ _REBALANCES: Final = (
         condition=gated(
             _unless_expected(
                 "restarts_expected",
-                f"$unsettled_seconds > {at.UNSETTLED_SECONDS.value} and on (cluster, group) "
+                f"$unsettled_seconds > {at.UNSETTLED_SECONDS} and on (cluster, group) "
                 "$unsettled_epochs > on (cluster, group) "
-                f"({at.STORM_REBALANCES.value} + {at.STORM_REBALANCES_A_MEMBER.value} * $member_count)",
+                f"({at.STORM_REBALANCES} + {at.STORM_REBALANCES_A_MEMBER} * $member_count)",
             )
         ),
         limits=(at.UNSETTLED_SECONDS, at.STORM_REBALANCES, at.STORM_REBALANCES_A_MEMBER),
@@ -191,14 +191,15 @@ _REBALANCES: Final = (
         name="KafkaGroupRebalanceRoundsLost",
         condition=gated(
             _unless_expected(
-                "restarts_expected", f"$rounds_lost{within(at.ROUNDS_LOST_WINDOW_SECONDS)} > {at.ROUNDS_LOST.value}"
+                "restarts_expected", f"$rounds_lost{within(at.ROUNDS_LOST_WINDOW_SECONDS)} > {at.ROUNDS_LOST}"
             ),
-            at.ROUNDS_LOST_WINDOW_SECONDS.value,
+            at.ROUNDS_LOST_WINDOW_SECONDS,
         ),
         limits=(at.ROUNDS_LOST, at.ROUNDS_LOST_WINDOW_SECONDS),
         wait=at.AT_ONCE,
         severity=WARNING,
-        summary=f"{GROUP}: {{{{ $value | humanize }}}} rebalances were begun and lost in a quarter of an hour.",
+        summary=f"{GROUP}: {{{{ $value | humanize }}}} rebalances were begun and lost in "
+        f"{at.ROUNDS_LOST_WINDOW_SECONDS.words}.",
         first_look="Group: Rebalances",
         nearest="A rolling restart whose members join just after the others have: a round each, and members seldom "
         "do so five times in a quarter of an hour.",
@@ -210,9 +211,9 @@ _MIGRATION: Final = (
     Alert(
         name="KafkaGroupMigrationStalled",
         condition=gated(
-            f"$mixed_seconds > {at.MIGRATION_STALLED_SECONDS.value} and on (cluster, group) "
+            f"$mixed_seconds > {at.MIGRATION_STALLED_SECONDS} and on (cluster, group) "
             f"$members_changed{within(at.MIGRATION_STALLED_SECONDS)} == 0",
-            at.MIGRATION_STALLED_SECONDS.value,
+            at.MIGRATION_STALLED_SECONDS,
         ),
         limits=(at.MIGRATION_STALLED_SECONDS,),
         wait=at.AT_ONCE,
@@ -226,7 +227,7 @@ _MIGRATION: Final = (
     ),
     Alert(
         name="KafkaGroupMembersNotBack",
-        condition=gated(_unless_expected("fewer_expected", f"$members_not_back > {at.NONE.value}")),
+        condition=gated(_unless_expected("fewer_expected", f"$members_not_back > {at.NONE}")),
         limits=(at.NONE,),
         wait=at.AT_ONCE,
         severity=WARNING,
@@ -238,7 +239,7 @@ _MIGRATION: Final = (
     ),
     Alert(
         name="KafkaGroupMixedTooLong",
-        condition=gated(f"$mixed_seconds > {at.MIXED_SECONDS.value}"),
+        condition=gated(f"$mixed_seconds > {at.MIXED_SECONDS}"),
         limits=(at.MIXED_SECONDS,),
         wait=at.AT_ONCE,
         severity=WARNING,
@@ -250,7 +251,7 @@ _MIGRATION: Final = (
         name="KafkaGroupUnexpectedDowngrade",
         condition=gated(
             f"$downgrading > 0 or on (cluster, group) $downgrades{within(at.CONVERSION_WINDOW_SECONDS)} > 0",
-            at.CONVERSION_WINDOW_SECONDS.value,
+            at.CONVERSION_WINDOW_SECONDS,
         ),
         limits=(at.CONVERSION_WINDOW_SECONDS,),
         wait=at.AT_ONCE,
@@ -265,7 +266,7 @@ _MIGRATION: Final = (
         name="KafkaGroupUnexpectedUpgrade",
         condition=gated(
             f"$upgrades{within(at.CONVERSION_WINDOW_SECONDS)} > 0",
-            at.CONVERSION_WINDOW_SECONDS.value,
+            at.CONVERSION_WINDOW_SECONDS,
         ),
         limits=(at.CONVERSION_WINDOW_SECONDS,),
         wait=at.AT_ONCE,
@@ -278,8 +279,8 @@ _MIGRATION: Final = (
     Alert(
         name="KafkaGroupUpgradeUnclean",
         condition=gated(
-            f"$unclean_upgrades{within(at.UNCLEAN_UPGRADE_WINDOW_SECONDS)} > {at.NONE.value}",
-            at.CONVERSION_WINDOW_SECONDS.value,
+            f"$unclean_upgrades{within(at.UNCLEAN_UPGRADE_WINDOW_SECONDS)} > {at.NONE}",
+            at.CONVERSION_WINDOW_SECONDS,
         ),
         limits=(at.NONE, at.UNCLEAN_UPGRADE_WINDOW_SECONDS),
         wait=at.AT_ONCE,
@@ -293,7 +294,7 @@ _MIGRATION: Final = (
     ),
     Alert(
         name="KafkaGroupDowngradeUnclean",
-        condition=gated(f"$unclean_leftovers > {at.NONE.value}"),
+        condition=gated(f"$unclean_leftovers > {at.NONE}"),
         limits=(at.NONE,),
         wait=at.LEFTOVERS_SECONDS,
         severity=WARNING,
@@ -329,12 +330,12 @@ _OFFSETS: Final = (
         condition=gated(
             f"{_grows('held_growing')} and on (cluster, group) {_COMMITS} == 0 "
             "and on (cluster, group) $member_count > 0",
-            at.COMMIT_WINDOW_SECONDS.value,
+            at.COMMIT_WINDOW_SECONDS,
         ),
         limits=(at.COMMIT_WINDOW_SECONDS,),
         wait=at.NO_COMMIT_SECONDS,
         severity=CRITICAL,
-        summary=f"{GROUP} has members but committed nothing in a quarter of an hour"
+        summary=f"{GROUP} has members but committed nothing in {at.COMMIT_WINDOW_SECONDS.words}"
         + _grew(", in which its lag grew by {{ $value | humanize }} records")
         + ".",
         first_look="Group: Commits",
@@ -347,13 +348,13 @@ _OFFSETS: Final = (
             f"{_grows('held_stopped')} and on (cluster, group) $empty > 0 and on (cluster, group) "
             f"$recently_active{_RECENTLY} > 0 unless on (cluster, group) "
             f"$commits_without_members{within(at.STOPPED_SECONDS)} > 0",
-            at.COMMIT_WINDOW_SECONDS.value,
+            at.COMMIT_WINDOW_SECONDS,
         ),
         limits=(at.COMMIT_WINDOW_SECONDS, at.STOPPED_RECENTLY_SECONDS),
         wait=at.STOPPED_SECONDS,
         severity=WARNING,
         summary=f"{GROUP} has no members any more"
-        + _grew(", and its lag grew by {{ $value | humanize }} records in a quarter of an hour")
+        + _grew(f", and its lag grew by {{{{ $value | humanize }}}} records in {at.COMMIT_WINDOW_SECONDS.words}")
         + ".",
         first_look="Group: States",
         nearest="A deployment that stops all members before it starts any, over within ten minutes; a group that "
@@ -363,7 +364,7 @@ _OFFSETS: Final = (
     Alert(
         name="KafkaGroupLagNotKnown",
         condition=gated(
-            f"$unknown_lag_partitions > {at.NONE.value} unless on (cluster, group) ($empty > 0 unless on (cluster, "
+            f"$unknown_lag_partitions > {at.NONE} unless on (cluster, group) ($empty > 0 unless on (cluster, "
             f"group) ($recently_active{_RECENTLY} > 0 or on (cluster, group) $commits{_RECENTLY} > 0))"
         ),
         limits=(at.NONE, at.STOPPED_RECENTLY_SECONDS),
@@ -382,7 +383,7 @@ _OFFSETS: Final = (
                 f"$rewinds{_REWIND_WINDOW} > 0 unless on (cluster, group) "
                 f"$resets{_REWIND_WINDOW} > on (cluster, group) 0.99 * $group_rewinds{_REWIND_WINDOW}",
             ),
-            at.REWIND_WINDOW_SECONDS.value,
+            at.REWIND_WINDOW_SECONDS,
         ),
         limits=(at.REWIND_WINDOW_SECONDS,),
         wait=at.AT_ONCE,
@@ -398,7 +399,7 @@ _OFFSETS: Final = (
     ),
     Alert(
         name="KafkaGroupOpenTransactionBlocking",
-        condition=f"$open_transaction_seconds > {at.OPEN_TRANSACTION_SECONDS.value}",
+        condition=f"$open_transaction_seconds > {at.OPEN_TRANSACTION_SECONDS}",
         limits=(at.OPEN_TRANSACTION_SECONDS,),
         wait=at.AT_ONCE,
         severity=WARNING,
@@ -429,14 +430,14 @@ _MONITOR_ITSELF: Final = (
         limits=(),
         wait=at.NOT_READY_SECONDS,
         severity=WARNING,
-        summary=f"{MONITOR} has not reached the end of the log, or stood still, for a quarter of an hour, so alerts "
-        "about groups wait.",
+        summary=f"{MONITOR} has not reached the end of the log, or stood still, for {at.NOT_READY_SECONDS.words}, so "
+        "alerts about groups wait.",
         first_look="Monitor health: Readiness",
         nearest="The first catch-up with a log of millions of records: minutes, not fifteen.",
     ),
     Alert(
         name="KafkaGroupMonitorBehind",
-        condition=gated(f"$replica_lag_total > {at.REPLICA_LAG_RECORDS.value}"),
+        condition=gated(f"$replica_lag_total > {at.REPLICA_LAG_RECORDS}"),
         limits=(at.REPLICA_LAG_RECORDS,),
         wait=at.BEHIND_SECONDS,
         severity=WARNING,
@@ -446,7 +447,7 @@ _MONITOR_ITSELF: Final = (
     ),
     Alert(
         name="KafkaGroupEndOffsetsOld",
-        condition=f"$end_offset_age > {at.END_OFFSET_AGE_SECONDS.value}",
+        condition=f"$end_offset_age > {at.END_OFFSET_AGE_SECONDS}",
         limits=(at.END_OFFSET_AGE_SECONDS,),
         wait=at.END_OFFSETS_OLD_SECONDS,
         severity=WARNING,
@@ -456,7 +457,7 @@ _MONITOR_ITSELF: Final = (
     ),
     Alert(
         name="KafkaGroupOffsetsPartitionsUnread",
-        condition=f"$without_leader > {at.NONE.value}",
+        condition=f"$without_leader > {at.NONE}",
         limits=(at.NONE,),
         wait=at.WITHOUT_LEADER_SECONDS,
         severity=CRITICAL,
@@ -479,7 +480,7 @@ _MONITOR_ITSELF: Final = (
     ),
     Alert(
         name="KafkaGroupMonitorAway",
-        condition=f"$source_age > {at.SOURCE_AGE_SECONDS.value}",
+        condition=f"$source_age > {at.SOURCE_AGE_SECONDS}",
         limits=(at.SOURCE_AGE_SECONDS,),
         wait=at.DOWN_SECONDS,
         severity=CRITICAL,
@@ -490,7 +491,7 @@ _MONITOR_ITSELF: Final = (
     ),
     Alert(
         name="KafkaGroupSinkBehind",
-        condition=f"$sink_waiting_seconds > {at.SINK_WAITING_SECONDS.value}",
+        condition=f"$sink_waiting_seconds > {at.SINK_WAITING_SECONDS}",
         limits=(at.SINK_WAITING_SECONDS,),
         wait=at.AT_ONCE,
         severity=WARNING,
@@ -501,7 +502,7 @@ _MONITOR_ITSELF: Final = (
     ),
     Alert(
         name="KafkaGroupSinkDropped",
-        condition=f"$sink_dropped{within(at.SINK_DROPPED_WINDOW_SECONDS)} > {at.NONE.value}",
+        condition=f"$sink_dropped{within(at.SINK_DROPPED_WINDOW_SECONDS)} > {at.NONE}",
         limits=(at.NONE, at.SINK_DROPPED_WINDOW_SECONDS),
         wait=at.AT_ONCE,
         severity=CRITICAL,
@@ -557,15 +558,11 @@ GROUPS: Final[Mapping[str, tuple[Alert, ...]]] = {
 ALERTS: Final[tuple[Alert, ...]] = tuple(alert for alerts in GROUPS.values() for alert in alerts)
 
 
-def rules(runbook_url: str | None = None, grafana_url: str | None = None) -> dict[str, Any]:
+def rules(settings: Settings | None = DEFAULTS) -> dict[str, Any]:
     """The rule file as Prometheus reads it.
 
     Args:
-        runbook_url: address of the runbook, to which an alert's heading is added; None for the board of `grafana_url`.
-        grafana_url: address of Grafana, in front of the boards' paths. Without it rules have no link to a board.
+        settings: limits, matchers, names of severities, and where links lead to. None leaves limits' names in.
     """
-    groups = [
-        {"name": name, "rules": [rule(alert, runbook_url, grafana_url) for alert in alerts]}
-        for name, alerts in GROUPS.items()
-    ]
+    groups = [{"name": name, "rules": [rule(alert, settings) for alert in alerts]} for name, alerts in GROUPS.items()]
     return {"groups": groups}

@@ -15,6 +15,9 @@ TAG: Final = "group-monitor"
 EPISODE_STEP_SECONDS: Final = 60
 """How finely episodes are looked for: each is seen, and a week on the screen is under the 11,000 steps of a query."""
 
+EPISODE_WINDOW_SECONDS: Final = 2 * EPISODE_STEP_SECONDS
+"""What an episode that is counted is looked for in: two scrapes of a minute, without which nothing has increased."""
+
 CLUSTERS: Final = Scope("cluster=~`${cluster:regex}`")
 GROUPS: Final = Scope(CLUSTERS.cluster, "group=~`${groups:regex}`")
 ONE_GROUP: Final = Scope(CLUSTERS.cluster, "group=`${group:raw}`")
@@ -66,7 +69,7 @@ class Episodes:
         Args:
             ids: of the board's panels, by title.
         """
-        window = duration(EPISODE_STEP_SECONDS)
+        window = duration(EPISODE_WINDOW_SECONDS)
         return (
             dashboard.AnnotationQuery()
             .name(self.name)
@@ -74,7 +77,7 @@ class Episodes:
             .enable(self.shown)
             .icon_color(self.colour)
             .expr(self.query.promql(self.scope, window))
-            .step(window)
+            .step(duration(EPISODE_STEP_SECONDS))
             .title_format(self.title)
             .text_format(SIGNALS[self.query.signal].meaning)
             .tag_keys("group,alertname")

@@ -18,16 +18,22 @@ from dashboards.group import GROUP
 from dashboards.monitor_health import MONITOR_HEALTH
 from dashboards.overview import OVERVIEW
 from dashboards.rolling_upgrade import ROLLING_UPGRADE
+from dashboards.settings import DEFAULTS, Settings
 
 GENERATED: Final = Path(__file__).parent / "generated"
 RULES: Final = "rules.yaml"
+KUSTOMIZATION: Final = "Kustomization"
 COMMAND: Final = "python -m dashboards.build"
 
 _HEADER: Final = f"# Made by `{COMMAND}`; change dashboards/alerts.py and dashboards/thresholds.py instead.\n"
 
 
-def boards() -> dict[str, dict[str, Any]]:
-    """File name → dashboard, in the schema that Grafana 10 and later load."""
+def boards(settings: Settings = DEFAULTS) -> dict[str, dict[str, Any]]:
+    """File name → dashboard, in the schema that Grafana 10 and later load.
+
+    Args:
+        settings: limits that panels colour by, matchers, and the data source that is shown first.
+    """
     made = {
         "overview": OVERVIEW,
         "group": GROUP,
@@ -35,22 +41,40 @@ def boards() -> dict[str, dict[str, Any]]:
         "monitor_health": MONITOR_HEALTH,
         "runbook": runbook.board(),
     }
-    return {f"{name}.json": board.to_json() for name, board in made.items()}
+    return {f"{name}.json": settings.board(board.to_json()) for name, board in made.items()}
 
 
-def files(runbook_url: str | None = None, grafana_url: str | None = None) -> dict[str, str]:
+def files(settings: Settings = DEFAULTS) -> dict[str, str]:
     """File name → text of all that is made.
 
     Args:
-        runbook_url: where the runbook is published, for the links of alerts; None for none of its own.
-        grafana_url: where Grafana is, likewise.
+        settings: what may differ from what is committed.
     """
     made = {
-        name: json.dumps(board, indent=2, sort_keys=True, ensure_ascii=False) + "\n" for name, board in boards().items()
+        name: json.dumps(board, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        for name, board in boards(settings).items()
     }
-    rules = alerts.rules(runbook_url, grafana_url)
-    made[RULES] = _HEADER + yaml.safe_dump(rules, sort_keys=False, allow_unicode=True, width=120)
+    made[RULES] = _HEADER + yaml.safe_dump(alerts.rules(settings), sort_keys=False, allow_unicode=True, width=120)
+    made[KUSTOMIZATION] = f"# Made by `{COMMAND}`.\n" + yaml.safe_dump(_kustomization(made), sort_keys=False)
     return made
+
+
+def _kustomization(made: Mapping[str, str]) -> dict[str, Any]:
+    """A ConfigMap for each board, as Grafana's sidecar reads them."""
+    boards_there = sorted(name for name in made if name.endswith(".json"))
+    maps = [
+        {"name": "group-monitor-" + name.removesuffix(".json").replace("_", "-"), "files": [name]}
+        for name in boards_there
+    ]
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "generatorOptions": {
+            "disableNameSuffixHash": True,
+            "labels": {"app.kubernetes.io/name": "group-monitor", "grafana_dashboard": "1"},
+        },
+        "configMapGenerator": maps,
+    }
 
 
 def write(made: Mapping[str, str], directory: Path) -> list[str]:

@@ -164,6 +164,7 @@ _OPTIONAL: Final = (
         [Query(signal="source_age", legend="{{cluster}}")],
         limit=at.SOURCE_AGE_SECONDS,
     ),
+    timeseries_panel(CLUSTERS, "Series per partition are on", [Query(signal="partition_series", legend="{{cluster}}")]),
     timeseries_panel(CLUSTERS, "Size of the history", [Query(signal="history_bytes", legend="{{cluster}}")]),
     timeseries_panel(
         CLUSTERS,
@@ -191,6 +192,6 @@ MONITOR_HEALTH: Final = Board(
         Row("Now", _NOW),
         Row("Keeping up", _KEEPING_UP),
         Row("What comes in", _INPUT),
-        Row("If configured: sinks, serving from topics, history", _OPTIONAL, collapsed=True),
+        Row("If configured: sinks, serving from topics, history, series", _OPTIONAL, collapsed=True),
     ),
 )

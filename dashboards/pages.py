@@ -13,6 +13,7 @@ from dashboards.alert import SEVERITIES, Alert
 from dashboards.alerts import ALERTS, GROUPS
 from dashboards.board import panels
 from dashboards.build import boards
+from dashboards.settings import DEFAULTS, listed
 from dashboards.signals import SIGNALS
 from dashboards.thresholds import duration
 from streaming.metrics.catalogue import CATALOGUE, CLUSTER_NAME, LOG_ONLY, Metric
@@ -35,8 +36,9 @@ Metrics marked ³ are of the log alone: where groups are polled (`group_monitor_
 
 *Shown on* names the dashboards that draw the metric, *alerts* the rules that read it; the PromQL is in
 `dashboards/signals.py`. Two options decide on the number of series ([how many that is](scale.md#how-many-series)):
-`metrics.partition_series` switches on the metrics marked ¹, `metrics.rebalance_histogram` the one marked ²; both are
-off by default. Names and labels of `kafka_consumergroup_…` and `kafka_partition_…` are kafka-lag-exporter's
+`metrics.partition_series` decides on the metrics marked ¹ (`auto`, the default: up to 50,000 series of them), and
+`metrics.rebalance_histogram` switches on the one marked ², which is off by default. Names and
+labels of `kafka_consumergroup_…` and `kafka_partition_…` are kafka-lag-exporter's
 ([Moving from other monitors](migrating-from.md)).
 """
 
@@ -53,6 +55,12 @@ fires, not a minute too early, and not for look-alikes.
 Summaries name cluster and group, and the members involved where the monitor knows them. Annotations: `summary`,
 `reason` (why its limits are those), `first_look`; `group-monitor dashboards build --grafana-url U --runbook-url U` adds
 `dashboard_url` and `runbook_url`, whole addresses.
+"""
+
+_SETTINGS_HEAD: Final = """\
+`group-monitor dashboards build` and `push` take `--set NAME=VALUE` and `--values FILE` (YAML); `group-monitor
+dashboards settings` lists the names. Rules and boards then have these figures, sentences too. What the monitor's own
+events judge by as well is not set here: alert and event would differ.
 """
 
 _BOARDS: Final = tuple(boards().values())
@@ -109,7 +117,7 @@ def _alerts() -> Iterator[str]:
         yield "| alert | severity | condition | for | first look | the monitor's event |"
         yield "|---|---|---|---|---|---|"
         for alert in group:
-            condition = alert.condition.replace("$", "")
+            condition = DEFAULTS.filled(alert.condition).replace("$", "")
             event = f"`{alert.event}`" if alert.event else "-"
             yield (
                 f"| {_alert_link(alert)} | {alert.severity} | `{condition}` | {duration(alert.wait.value)} "
@@ -124,6 +132,19 @@ def _alerts() -> Iterator[str]:
     yield "|---|---|"
     used = dict.fromkeys(name for alert in ALERTS for name in alert.signals)
     yield from (f"| `{name}` | {SIGNALS[name].meaning} |" for name in used)
+    yield "\n## Limits of your own\n"
+    yield _SETTINGS_HEAD
+    yield "| setting | default | what it is, or why the default |"
+    yield "|---|---|---|"
+    yield from (f"| `{each.name}` | {_code(each.default)} | {_cell(each.meaning)} |" for each in listed())
+
+
+def _code(default: int | str) -> str:
+    return f"`{default}`" if default else "-"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _alert_link(alert: Alert) -> str:

@@ -38,10 +38,20 @@ RUNBOOK_BOARD: Final = "group-monitor-runbook"
 NOT_KNOWN: Final = "not known"
 """What a panel says when there is no series: never a colour that means well."""
 
-SCRAPE_INTERVAL: Final = "15s"
+TIMELINE_INTERVAL: Final = "15s"
+"""How finely a timeline is looked at, and its least step, whatever the data source says of its scrapes.
 
-BAR_INTERVAL: Final = "1m"
-"""A bar is at least a minute wide: four scrapes at the usual 15 seconds, so that `increase` has what it needs."""
+A step that is shorter has no evaluation in it, and so a gap. A week at every 15 seconds is what
+Prometheus holds at once.
+"""
+
+BAR_INTERVAL: Final = "3m"
+"""The least width of a bar.
+
+A bar counts over `$__rate_interval`: its own width and one scrape more, so that what is counted between the last scrape
+of a bar and the first one of the next is in one of them. That is so where a bar is three scrapes wide or wider: up to
+scrapes of a minute.
+"""
 
 STATE_COLOURS: Final[Mapping[str, Colour]] = {
     "Empty": "text",
@@ -262,7 +272,7 @@ def timeseries_panel(  # noqa: PLR0913 - as above
     for name, own in (colours or {}).items():
         panel.override_by_name(name, [_value("color", {"mode": "fixed", "fixedColor": own})])
     for query, letter in zip(queries, _LETTERS, strict=False):
-        panel.with_target(_target(scope, query, letter, "$__interval" if bars else "$__rate_interval"))
+        panel.with_target(_target(scope, query, letter, "$__rate_interval"))
     if bars:
         panel.interval(BAR_INTERVAL).draw_style(common_model.GraphDrawStyle.BARS).fill_opacity(80)
     if stacked or (bars and not overlaid):
@@ -291,7 +301,7 @@ def timeline_panel(  # noqa: PLR0913 - as above
 
     Each step shows the largest code of its time: a state that lasted less than a step is not skipped.
     """
-    query = replace(query, over=f"max_over_time(({query.over})[$__interval:{SCRAPE_INTERVAL}])")
+    query = replace(query, over=f"max_over_time(({query.over})[$__interval:{TIMELINE_INTERVAL}])")
     panel = (
         statetimeline.Panel()
         .title(title)
@@ -301,6 +311,7 @@ def timeline_panel(  # noqa: PLR0913 - as above
         .height(height)
         .unit(query.unit)
         .with_target(_target(scope, query, "A", "$__rate_interval"))
+        .interval(TIMELINE_INTERVAL)
         .mappings([_mapping(texts)])
         # Grafana's own, continuous colours would take the legend away; the words' colours are those of the mapping.
         .color_scheme(dashboard.FieldColor().mode(dashboard_model.FieldColorModeId.PALETTE_CLASSIC))
@@ -427,7 +438,7 @@ def _description(queries: Sequence[Query], limit: Limit | None) -> str:
     for most in re.findall(r"topk\((\d+),", " ".join(query.over for query in queries)):
         sentences += [f"At most {most} are drawn at a time, the largest."]
     if limit is not None:
-        sentences.append(f"Coloured above {limit.value}: {limit.reason}.")
+        sentences.append(f"Coloured above {limit}: {limit.why}.")
     return " ".join(dict.fromkeys(sentences))
 
 
@@ -441,7 +452,7 @@ def _unit(queries: Sequence[Query]) -> str:
 
 def _thresholds(limit: Limit, below: Colour, above: Colour) -> dashboard.ThresholdsConfig:
     # Grafana colours from the value on, alerts fire above it: of whole things that is one more than none.
-    start = limit.value or 1
+    start: Any = str(limit) if limit.is_set_here else limit.value or 1
     steps = [dashboard_model.Threshold(value=None, color=below), dashboard_model.Threshold(value=start, color=above)]
     return dashboard.ThresholdsConfig().mode(dashboard_model.ThresholdsMode.ABSOLUTE).steps(steps)
 

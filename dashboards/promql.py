@@ -15,7 +15,7 @@ from typing import Final
 COUNT: Final = "locale"
 """Grafana's unit of what is counted: 12,345 and not 12 K, which an axis of whole numbers would show several times."""
 
-_USE: Final = re.compile(r"\$(\w+)(?:\[(\w+)\])?")
+_USE: Final = re.compile(r"\$(\w+)(?:\[([\w@:]+)\])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,14 @@ def _matched(expr: str, word: str, matchers: str) -> str:
     return expr.replace(f"{{{word}, ", with_more).replace(f"{{{word}}}", alone)
 
 
-def expanded(text: str, signals: Mapping[str, Signal]) -> str:
-    """PromQL in which signals stand by name, as `$rebalances[5m]`, with their expressions in place, for all groups.
+def expanded(text: str, signals: Mapping[str, Signal], *, cluster: str = "", group: str = "") -> str:
+    """PromQL in which signals stand by name, as `$rebalances[5m]`, with their expressions in place.
+
+    Args:
+        text: the names, and PromQL between them.
+        signals: name → signal.
+        cluster: matchers of all metrics; empty for none.
+        group: matchers of those that are about a group; empty for all groups.
 
     Each expression is put in brackets: `$signal > 0` compares the whole of a signal, also of one that ends in
     `unless …`, to whose right side the comparison would bind otherwise.
@@ -80,7 +86,7 @@ def expanded(text: str, signals: Mapping[str, Signal]) -> str:
     Raises:
         KeyError: there is no such signal.
     """
-    return _USE.sub(lambda use: f"({signals[use[1]].promql(window=use[2])})", text)
+    return _USE.sub(lambda use: f"({signals[use[1]].promql(cluster=cluster, group=group, window=use[2])})", text)
 
 
 def used(text: str) -> list[str]:

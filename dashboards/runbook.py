@@ -9,7 +9,6 @@ from dashboards.alert import SEVERITIES, Alert
 from dashboards.board import Board, Row
 from dashboards.panels import RUNBOOK_BOARD, text_panel
 from dashboards.signals import SIGNALS
-from dashboards.thresholds import duration
 
 FILE: Final = Path(__file__).parent / "runbook.md"
 
@@ -52,7 +51,7 @@ def board() -> Board:
 
 
 def _text(alert: Alert, section: str) -> str:
-    head = f"*{alert.severity}*: {SEVERITIES[alert.severity]}. Fires after {duration(alert.wait.value)}."
+    head = f"*{alert.severity}*: {SEVERITIES[alert.severity]}. Fires after {alert.wait.duration}."
     explained = "\n".join(f"- `{name}`: {SIGNALS[name].meaning}" for name in asked_of_groups(alert))
     # The section names its signals; here they are explained instead.
     _, _, rest = section.partition("\n\n")

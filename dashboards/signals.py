@@ -802,6 +802,13 @@ _MONITOR: Final = (
         ("cluster", "from", "what"),
     ),
     _signal(
+        "partition_series",
+        "min by (cluster) (group_monitor_partition_series{CLUSTER})",
+        COUNT,
+        "1 while there are series per partition; 0 where they would be more than `metrics.partition_series_limit`.",
+        _C,
+    ),
+    _signal(
         "history_bytes",
         "max by (cluster) (group_monitor_history_bytes{CLUSTER})",
         "bytes",

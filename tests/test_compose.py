@@ -295,11 +295,13 @@ class TestMonitor:
         assert 0 == java.returncode
 
     def test_it_is_not_root(self) -> None:
-        """The last user named has an id of its own, and owns what it writes to."""
-        assert ["USER monitor"] == [line for line in DOCKERFILE if line.startswith("USER ")]
-        assert DOCKERFILE.index("USER monitor") > DOCKERFILE.index("FROM base")
+        """The last user named is a number, by which Kubernetes knows it; it, and group 0, may write to the volume."""
+        assert ["USER 10001"] == [line for line in DOCKERFILE if line.startswith("USER ")]
+        assert DOCKERFILE.index("USER 10001") > DOCKERFILE.index("FROM base")
         (made,) = [line for line in DOCKERFILE if "useradd" in line]
-        assert "install -d -m 0700 -o monitor -g monitor /var/lib/group-monitor" in made
+        assert "groupadd --gid 10001 monitor " in made
+        assert "--uid 10001 --gid 10001 monitor " in made
+        assert "install -d -m 0770 -o 10001 -g 0 /var/lib/group-monitor" in made
 
     @pytest.mark.parametrize("name", [name for name, service in SERVICES.items() if "build" in service])
     def test_its_command_is_accepted(self, name: str) -> None:

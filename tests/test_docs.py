@@ -29,6 +29,7 @@ DOCS: Final = sorted(
         *(ROOT / "docs").glob("*.md"),
         *(ROOT / "docs" / "decisions").glob("*.md"),
         ROOT / "dashboards" / "runbook.md",
+        ROOT / "conf" / "helm" / "group-monitor" / "README.md",
     ]
 )
 TEXTS: Final = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in DOCS}

@@ -13,7 +13,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from dashboards.build import GENERATED, RULES
 from tests.command_lines import refused
+from tests.dashboards.prometheus_tools import needs_promtool, promtool
 from tests.left_out import needs
 from tests.test_kubernetes import MANIFESTS, OF_OTHERS, STANDBY, VERSIONS, patched
 
@@ -22,9 +24,10 @@ CHART: Final = ROOT / "conf" / "helm" / "group-monitor"
 META: Final[dict[str, Any]] = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
 VALUES: Final[dict[str, Any]] = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
 SCHEMA: Final[dict[str, Any]] = json.loads((CHART / "values.schema.json").read_text("utf-8"))
-ON_REQUEST: Final = "cronjob.yaml"
-"""A template of what there is only if it is asked for; conf/kubernetes has none of it."""
-TEMPLATES: Final = sorted(path.name for path in (CHART / "templates").iterdir() if path.name != ON_REQUEST)
+REHEARSAL: Final = "cronjob.yaml"
+ON_REQUEST: Final = {REHEARSAL, "prometheusrule.yaml", "dashboards.yaml"}
+"""Templates of what there is only if it is asked for; conf/kubernetes has none of it."""
+TEMPLATES: Final = sorted({path.name for path in (CHART / "templates").glob("*.yaml")} - ON_REQUEST)
 
 needs_helm = needs("helm")
 
@@ -69,12 +72,12 @@ def _block(parts: list[Any], scope: dict[str, Any], dot: Any) -> tuple[str, list
     return out, parts
 
 
-def function(expression: str, scope: dict[str, Any], dot: Any) -> Any:
+def function(expression: str, scope: dict[str, Any], dot: Any) -> Any:  # noqa: C901 - a case a function of Helm
     """A pipeline of Go's templates."""
     value: Any = None
     for number, step in enumerate(expression.split("|")):
         name, *words = step.split()
-        given = [_value(word, scope, dot) for word in words]
+        given = [_value(word, scope, dot) for word in words if not word.startswith('"')]
         match name:
             case "toYaml":
                 value = yaml.safe_dump(given[0], sort_keys=True).removesuffix("\n")
@@ -82,6 +85,12 @@ def function(expression: str, scope: dict[str, Any], dot: Any) -> Any:
                 value = "\n" + "\n".join(" " * given[0] + line for line in str(value).splitlines())
             case "default":
                 value = value or given[0]
+            case "include":
+                assert ['"group-monitor.podMonitor"', "."] == words
+                value = scope["Values"]["podMonitor"]["enabled"]  # auto, in a cluster that knows the kind
+            case "int64":
+                # What `with` leaves out is gone through all the same, and thrown away.
+                value = given[0] if isinstance(given[0], int) else 0
             case "quote":
                 value = json.dumps(value)
             case "not":
@@ -190,10 +199,10 @@ def test_a_rehearsal_of_brokers_is_there_if_it_is_asked_for(version: str) -> Non
     values["rehearsal"]["releases"] = ["4.0.2", "4.3.1"]
     values["env"] = [{"name": "KAFKA_PASSWORD", "value": "p"}]
 
-    made = rendered(ON_REQUEST, values, release="east")
+    made = rendered(REHEARSAL, values, release="east")
 
     kubernetes_validate.validate(made, version, strict=True)
-    assert rendered(ON_REQUEST, VALUES) is None
+    assert rendered(REHEARSAL, VALUES) is None
     pod = made["spec"]["jobTemplate"]["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     assert "" == refused(container["args"])
@@ -245,10 +254,51 @@ def test_prometheus_checks_the_certificate_as_it_is_told(serverName: str, caKey:
     assert expected == endpoint["tlsConfig"]
 
 
-def test_schema_of_the_values_is_current() -> None:
-    """It is made from the options' declarations."""
-    assert runpy.run_path(str(ROOT / "release" / "helm_schema.py"))["schema"]() == SCHEMA
+def test_what_is_made_for_the_chart_is_current() -> None:
+    """Schema, rules and limits are made from declarations."""
+    made = runpy.run_path(str(ROOT / "release" / "helm_schema.py"))["files"]()
+
+    assert [] == [file.name for file, text in made.items() if file.read_text("utf-8") != text]
     jsonschema.Draft7Validator.check_schema(SCHEMA)
+
+
+def of_chart(name: str) -> Any:
+    return json.loads((CHART / "files" / name).read_text("utf-8"))
+
+
+def test_with_every_limit_put_in_the_rules_are_the_committed_ones() -> None:
+    """As the template does: each form of each name is replaced, and no text of them ends a text of JSON."""
+    text = (CHART / "files" / "rules.json").read_text("utf-8")
+    for name, forms in of_chart("limits.json").items():
+        for form in ("duration", "words", "reason"):
+            assert json.dumps(forms[form], ensure_ascii=False) == f'"{forms[form]}"'
+            text = text.replace(f"%{name}:{form}%", forms[form])
+        text = text.replace(f"%{name}%", str(forms["value"]))
+
+    assert yaml.safe_load((GENERATED / RULES).read_text("utf-8")) == json.loads(text)
+
+
+def test_boards_of_the_chart_are_the_generated_ones() -> None:
+    """Each is in it, under its name, byte for byte."""
+    found = {path.name: path.read_bytes() for path in (CHART / "dashboards").iterdir()}
+
+    assert {path.name: path.read_bytes() for path in GENERATED.glob("*.json")} == found
+
+
+def test_no_user_is_named_and_a_group_only_if_wanted() -> None:
+    """OpenShift gives ids of its own, a large one too; without fsGroup its policy is not there either."""
+    with_group = rendered("statefulset.yaml", with_value("fsGroup", 1_000_650_000))
+    without = rendered("statefulset.yaml", with_value("fsGroup", None))
+    contexts = [made["spec"]["template"]["spec"]["securityContext"] for made in (with_group, without)]
+    rehearsal = with_value("rehearsal/enabled", True)
+    for group in (10_001, None):
+        rehearsal["fsGroup"] = group
+        job = rendered(REHEARSAL, rehearsal)["spec"]["jobTemplate"]
+        contexts.append(job["spec"]["template"]["spec"]["securityContext"])
+
+    assert 1_000_650_000 == contexts[0]["fsGroup"]
+    assert {"runAsNonRoot", "seccompProfile"} == contexts[1].keys() == contexts[3].keys()
+    assert {"runAsNonRoot", "seccompProfile", "fsGroup"} == contexts[2].keys()
 
 
 @pytest.mark.parametrize(
@@ -267,6 +317,16 @@ def test_schema_of_the_values_is_current() -> None:
         ("tls/secretName", None, False),
         ("config/http/probe_port", 9466, True),
         ("global", {}, True),
+        ("podMonitor/enabled", True, True),
+        ("podMonitor/enabled", "yes", False),
+        ("podMonitor/labels", {"release": "prometheus"}, True),
+        ("prometheusRule/limits", {"rounds_lost": 10}, True),
+        ("prometheusRule/limits", {"rounds_lst": 10}, False),
+        ("prometheusRule/limits", {"storm_rebalances": 50}, False),
+        ("prometheusRule/limits", {"rounds_lost": 0}, False),
+        ("dashboards/annotations", {"grafana_folder": "Kafka"}, True),
+        ("fsGroup", None, True),
+        ("fsGroup", "root", False),
     ],
 )
 def test_a_wrong_value_is_refused(dotted: str, value: Any, expected: bool) -> None:
@@ -277,19 +337,27 @@ def test_a_wrong_value_is_refused(dotted: str, value: Any, expected: bool) -> No
     assert expected == validator.is_valid(with_value(dotted, value))
 
 
-@needs_helm
-def test_helm_renders_the_same() -> None:
-    """What the tests above take for Helm's own rendering is it."""
+def by_helm(*arguments: str) -> list[Any]:
+    """What `helm template` makes of the chart, in its order."""
     done = subprocess.run(  # noqa: S603 - our own words
-        ["helm", "template", "group-monitor", str(CHART)],  # noqa: S607 - of the path, as a user has it
+        ["helm", "template", "group-monitor", str(CHART), *arguments],  # noqa: S607 - of the path, as a user has it
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    found = {made["kind"]: made for made in yaml.safe_load_all(done.stdout) if made}
-
     assert 0 == done.returncode, done.stderr
+    return [made for made in yaml.safe_load_all(done.stdout) if made]
+
+
+OPERATOR: Final = ("--api-versions", "monitoring.coreos.com/v1/PodMonitor")
+
+
+@needs_helm
+def test_helm_renders_the_same() -> None:
+    """What the tests above take for Helm's own rendering is it."""
+    found = {made["kind"]: made for made in by_helm(*OPERATOR)}
+
     for name in TEMPLATES:
         expected = rendered(name, VALUES)
         if name == "statefulset.yaml":
@@ -300,3 +368,58 @@ def test_helm_renders_the_same() -> None:
             for manifest in (found["ConfigMap"], expected):
                 manifest["data"]["monitor.yaml"] = yaml.safe_load(manifest["data"]["monitor.yaml"])
         assert expected == found[expected["kind"]], name
+    assert len(TEMPLATES) == len(found)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("arguments", "is_there"),
+    [
+        ((), False),
+        (OPERATOR, True),
+        (("--set", "podMonitor.enabled=true"), True),
+        (("--set", "podMonitor.enabled=false", *OPERATOR), False),
+    ],
+)
+def test_a_pod_monitor_is_there_where_the_cluster_knows_the_kind(arguments: tuple[str, ...], is_there: bool) -> None:
+    """Or where it was said."""
+    assert is_there == any(made["kind"] == "PodMonitor" for made in by_helm(*arguments))
+
+
+@needs_helm
+@needs_promtool
+@pytest.mark.parametrize("limits", [(), ("--set", "prometheusRule.limits.commit_window_seconds=1200")])
+def test_prometheus_accepts_rules_that_helm_renders(limits: tuple[str, ...], tmp_path: Path) -> None:
+    """What the operator hands on to it: templates of alerts are as they were, and queries are whole."""
+    rendered_by_helm = by_helm("--set", "prometheusRule.enabled=true", *limits)
+    (rule,) = [made for made in rendered_by_helm if made["kind"] == "PrometheusRule"]
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump(rule["spec"]), "utf-8")
+
+    assert "" == promtool("check", "rules", str(file))
+
+
+@needs_helm
+def test_helm_puts_limits_into_rules() -> None:
+    """By default they are the committed ones; a limit that is said is in query, sentence and reason."""
+    labelled = ("--set", "prometheusRule.enabled=true", "--set", "prometheusRule.labels.release=kps")
+    (usual,) = [made for made in by_helm(*labelled) if made["kind"] == "PrometheusRule"]
+    limited = by_helm(*labelled, "--set", "prometheusRule.limits.commit_window_seconds=1200")
+    (made,) = [made for made in limited if made["kind"] == "PrometheusRule"]
+
+    assert yaml.safe_load((GENERATED / RULES).read_text("utf-8")) == usual["spec"]
+    assert "kps" == usual["metadata"]["labels"]["release"]
+    text = json.dumps(made["spec"])
+    assert all(of in text for of in ("[1200s]", "nothing in 1200 seconds", "was set (commit_window_seconds)"))
+    assert "%" not in re.sub(r"printf `[^`]*`", "", text)
+
+
+@needs_helm
+def test_helm_makes_a_config_map_of_each_board() -> None:
+    """Byte for byte, with what the sidecar selects by; each is small enough for `kubectl apply`."""
+    made = [of for of in by_helm("--set", "dashboards.enabled=true") if "grafana_dashboard" in of["metadata"]["labels"]]
+    found = {name: text for of in made for name, text in of["data"].items()}
+
+    assert {path.name: path.read_text("utf-8") for path in GENERATED.glob("*.json")} == found
+    assert all(len(json.dumps(of)) < 256 * 1024 for of in made)
+    assert len(made) == len({of["metadata"]["name"] for of in made})

@@ -8,6 +8,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from dashboards.build import GENERATED, KUSTOMIZATION, RULES
 from streaming.config.loading import load
 from streaming.web.access import OPEN_PATHS
 from tests.command_lines import refused
@@ -57,6 +58,31 @@ def patched(name: str, *overlays: dict[str, Any]) -> dict[str, Any]:
             case _:
                 raise ValueError(f"not known here: {change}")
     return made
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_on_openshift_no_id_is_named(version: str) -> None:
+    """The platform gives user and group; that it is not root is said all the same."""
+    overlay = yaml.safe_load((DIRECTORY.parent / "kubernetes-openshift" / "kustomization.yaml").read_text("utf-8"))
+    made = patched("statefulset.yaml", overlay)
+    kubernetes_validate.validate(made, version, strict=True)
+
+    assert ["../kubernetes"] == overlay["resources"]
+    context = made["spec"]["template"]["spec"]["securityContext"]
+    assert {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}} == context
+
+
+def test_rules_and_boards_are_an_overlay() -> None:
+    """It has the committed rules as the operator reads them, and a ConfigMap for each committed board."""
+    folder = DIRECTORY.parent / "kubernetes-prometheus"
+    overlay = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))
+    rule = yaml.safe_load((folder / "prometheusrule.yaml").read_text("utf-8"))
+    boards = yaml.safe_load((GENERATED / KUSTOMIZATION).read_text("utf-8"))
+
+    assert [*overlay["resources"]] == ["../kubernetes", "prometheusrule.yaml", "../../dashboards/generated"]
+    assert yaml.safe_load((GENERATED / RULES).read_text("utf-8")) == rule["spec"]
+    listed = [file for each in boards["configMapGenerator"] for file in each["files"]]
+    assert sorted(path.name for path in GENERATED.glob("*.json")) == listed
 
 
 def test_page_and_gates_of_one_monitor_stay_within_reach() -> None:
@@ -148,13 +174,14 @@ def test_all_of_them_are_applied_under_one_label() -> None:
 
 
 def test_image_is_the_one_that_is_built_with_a_version() -> None:
-    """Never the latest: the tag is the release's, and the user is the image's."""
+    """Never the latest: the tag is the release's. The user is the image's, or whom the platform gives."""
     (image,) = MANIFESTS["kustomization.yaml"]["images"]
     released = (ROOT / "pyproject.toml").read_text("utf-8").partition('\nversion = "')[2].partition('"')[0]
 
     assert CONTAINER["image"] == image["name"]
     assert released == image["newTag"]
-    assert f"--uid {POD['securityContext']['runAsUser']} " in DOCKERFILE
+    assert f"\nUSER {POD['securityContext']['fsGroup']}\n" in DOCKERFILE
+    assert set() == {"runAsUser", "runAsGroup"} & {*POD["securityContext"], *CONTAINER["securityContext"]}
 
 
 def test_command_and_configuration_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

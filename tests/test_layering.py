@@ -72,7 +72,7 @@ ROOMS: Final = {
         "loading": ("base config kafka spark polling recording reports demo", "kafka"),
         "cli": (
             "base checkpoint config kafka spark recording reports sinks history otlp monitor demo rehearsal loading",
-            "dashboards grafana_client rich typer",
+            "dashboards grafana_client rich typer yaml",
         ),
         TOP: ("base cli", "typer"),
     },

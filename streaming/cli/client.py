@@ -5,11 +5,12 @@ import json
 import os
 import ssl
 from collections.abc import Collection, Iterable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from streaming.base.doubt import cannot_tell
 from streaming.base.errors import CannotTellError, NoSuchGroupError, UsageError
@@ -52,7 +53,7 @@ class MonitorClient:
         self._url = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
         self._headers = _authorization(os.environ if environment is None else environment)
-        self._opener = _opener(ca_file if parts.scheme == "https" else None)
+        self._opener = _opener(parts.hostname, ca_file if parts.scheme == "https" else None)
 
     def groups(self) -> list[dict[str, Any]]:
         """All groups, of a monitor that may have read half a log: `found` says so."""
@@ -191,8 +192,17 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def _opener(ca_file: Path | None) -> OpenerDirector:
-    return build_opener(_AtHome, HTTPSHandler(context=_tls_context(ca_file)))
+def _opener(host: str | None, ca_file: Path | None) -> OpenerDirector:
+    # A machine behind a proxy may have no `no_proxy`: what is on this machine is not the proxy's, nor is its token.
+    proxies = [ProxyHandler({})] if host is not None and _is_here(host) else []
+    return build_opener(_AtHome, HTTPSHandler(context=_tls_context(ca_file)), *proxies)
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _tls_context(ca_file: Path | None) -> ssl.SSLContext:

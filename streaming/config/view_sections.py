@@ -1,11 +1,11 @@
 """Sections about what is shown: which groups and topics, and which have series."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from streaming.base.name_filter import NameFilter, Scope
-from streaming.config.section import Section, Text, option
+from streaming.config.section import Section, Text, Whole, option
 
 
 def _patterns(value: object) -> object:
@@ -50,10 +50,16 @@ class MetricsSection(Section):
     rebalance_histogram: bool = option(
         False, "Whether rebalance durations are a histogram per group: thirteen series for each."
     )
-    partition_series: bool = option(
-        False,
+    partition_series: Literal["auto"] | bool = option(
+        "auto",
         "Whether lag, offsets and commit age have a series per partition: four for each committed offset, two for each "
-        "partition of a topic. Sums by group and topic, and maxima by group, are there either way.",
+        "partition of a topic. Sums by group and topic, and maxima by group, are there either way. auto has them while "
+        "they are no more than `partition_series_limit`, and again below 80 % of it; it changes at most once in 15 "
+        "minutes, and with polled groups (`source.kind`) not after the start.",
+        accepted="auto, true or false",
+    )
+    partition_series_limit: Annotated[Whole, Field(ge=1)] = option(
+        50_000, "How many series per partition there are at most with auto."
     )
     groups_include: Patterns = option(
         ("*",), "Of the groups that are shown (view), those with series of their own.", accepted=_PATTERNS

@@ -33,7 +33,7 @@ class Metric:
 
     @property
     def per_partition(self) -> bool:
-        """Whether it is part of what `metrics.partition_series` switches off."""
+        """Whether it is part of what `metrics.partition_series` switches."""
         return {"topic", "partition"} <= set(self.labels)
 
 
@@ -336,6 +336,9 @@ _MONITOR: Final = (
         "group_monitor_left_out",
         "Groups and topics that patterns of the configuration keep from page and metrics, or from metrics",
         *("from", "what"),
+    ),
+    _gauge(
+        "group_monitor_partition_series", "1 while there are series per partition, 0 while only sums and maxima are"
     ),
     _gauge("group_monitor_history_bytes", "Size of the history's files; absent where none is kept"),
     _gauge("group_monitor_end_offset_age_seconds", "Age of the last sample of log end offsets"),

@@ -20,6 +20,7 @@ from streaming.metrics import text_format
 from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.group_metrics import ALL_GROUPS, DURATION, GroupShard, Moment
 from streaming.metrics.page import Page, release_memory
+from streaming.metrics.partition_series import PartitionSeries, Said, chosen
 from streaming.metrics.text_format import END_OF_OPENMETRICS
 from streaming.metrics.unzipping import GZIP
 
@@ -39,7 +40,9 @@ class Exporter:
     Args:
         board: what to show.
         cluster: value of the labels `cluster` and `cluster_name`.
-        partition_series: whether there are series per partition; sums and maxima are there either way.
+        partition_series: whether there are series per partition; sums and maxima are there either way. `auto` has them
+            as long as they are few.
+        partition_series_limit: how many few are.
         rebalance_histogram: whether rebalance durations are a histogram per group.
         scope: what of that which the board shows has series of its own; sums count the rest.
         clock_ms: the wall clock, in milliseconds.
@@ -50,7 +53,8 @@ class Exporter:
         board: Board,
         cluster: str,
         *,
-        partition_series: bool = True,
+        partition_series: Said = True,
+        partition_series_limit: int = 50_000,
         rebalance_histogram: bool = True,
         scope: Scope | None = None,
         clock_ms: Callable[[], int] = now_ms,
@@ -59,11 +63,8 @@ class Exporter:
         self.cluster = cluster
         self._clock_ms = clock_ms
         self._exported = LeftOut((scope or Scope()).within(board.scope))
-        self._names = [
-            name
-            for name, metric in CATALOGUE.items()
-            if (partition_series or not metric.per_partition) and (rebalance_histogram or name != DURATION)
-        ]
+        self._partition_series = PartitionSeries(partition_series, partition_series_limit, self._exported.scope)
+        self._names = [name for name in CATALOGUE if rebalance_histogram or name != DURATION]
 
     def pieces(
         self, accept: str = "", *, gzip: bool = False, shard: GroupShard = ALL_GROUPS
@@ -76,19 +77,35 @@ class Exporter:
         openmetrics = OPENMETRICS in accept
         content_type = OPENMETRICS_CONTENT_TYPE if openmetrics else CONTENT_TYPE_PLAIN_0_0_4
         moment = Moment(self._board, self._clock_ms(), self._exported, shard)
-        text = self._text(Page(self.cluster, moment), openmetrics=openmetrics, polled=moment.polls is not None)
+        moment.partition_series = self._has_partition_series(moment)
+        text = self._text(Page(self.cluster, moment), moment, openmetrics=openmetrics)
         return _gathered(_gzipped(text) if gzip else text), content_type
 
-    def _text(self, page: Page, *, openmetrics: bool, polled: bool) -> Iterator[bytes | memoryview]:
+    def _has_partition_series(self, moment: Moment) -> bool:
+        scope = self._exported.scope
+        return self._partition_series.is_on(
+            moment.shown.groups,
+            chosen(moment.sizes, moment.sums.topic_names, scope),
+            moment.now_ms,
+            is_ready=moment.standing.ready,
+            is_polled=moment.polls is not None,
+        )
+
+    def _text(self, page: Page, moment: Moment, *, openmetrics: bool) -> Iterator[bytes | memoryview]:
         """The page in the form that is asked for; metrics without samples are left out."""
-        names = [name for name in self._names if not (polled and name in LOG_ONLY)]
+        names = [
+            name
+            for name in self._names
+            if (moment.partition_series or not CATALOGUE[name].per_partition)
+            and not (moment.polls is not None and name in LOG_ONLY)
+        ]
         try:
             yield from page.text({name: text_format.head(name, openmetrics=openmetrics) for name in names})
             if openmetrics:
                 yield END_OF_OPENMETRICS.encode()
         finally:
             # With its labels, a third of what it took.
-            del page
+            del page, moment
             release_memory()
 
 

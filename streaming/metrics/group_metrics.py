@@ -78,6 +78,8 @@ class Moment:
         self.expectations = board.expectations
         self.sizes = board.ends.sizes
         self.topic_names = board.ends.topic_names
+        self.partition_series = True
+        """Whether there are series per partition."""
 
     @cached_property
     def in_scope(self) -> Flags:

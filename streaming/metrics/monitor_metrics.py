@@ -196,6 +196,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_build_info": lambda _: _build_info(),
     "group_monitor_ready": lambda moment: [("", int(moment.standing.ready))],
     "group_monitor_left_out": _left_out,
+    "group_monitor_partition_series": lambda moment: [("", int(moment.partition_series))],
     "group_monitor_history_bytes": lambda moment: _known(moment.board.health.history_bytes()),
     "group_monitor_end_offset_age_seconds": lambda moment: _known(moment.board.ends.age_seconds(moment.now_ms)),
 }

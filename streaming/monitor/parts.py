@@ -34,6 +34,7 @@ def exporter_of(config: Config, board: Board) -> Exporter:
         board,
         config.cluster.name,
         partition_series=config.metrics.partition_series,
+        partition_series_limit=config.metrics.partition_series_limit,
         rebalance_histogram=config.metrics.rebalance_histogram,
         scope=config.metrics.scope,
     )

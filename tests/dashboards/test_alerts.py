@@ -14,6 +14,8 @@ from dashboards import thresholds as at
 from dashboards.alert import PREFIX, Alert
 from dashboards.alerts import ALERTS, rules
 from dashboards.build import GENERATED, RULES
+from dashboards.settings import DEFAULTS
+from streaming.config.sections import AlarmsSection
 from tests.dashboards.alert_cases import cases, fires
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
 
@@ -106,6 +108,7 @@ def test_limits_are_those_of_the_events() -> None:
         == at.HANDED_OUT_SECONDS.value * 1000
     )
     assert stuck.STALLED_MS == at.MIGRATION_STALLED_SECONDS.value * 1000
+    assert AlarmsSection().unsettled_after_ms == at.UNSETTLED_SECONDS.value * 1000
 
 
 def test_links_lead_where_one_says() -> None:
@@ -126,7 +129,10 @@ def test_no_link_is_half_an_address() -> None:
 
 def annotations(runbook_url: str | None, grafana_url: str | None) -> list[tuple[Alert, dict[str, str]]]:
     """Of each alert, with these addresses."""
-    made = rules(runbook_url, grafana_url)
+    settings = DEFAULTS
+    for name, url in (("runbook_url", runbook_url), ("grafana_url", grafana_url)):
+        settings = settings if url is None else settings.with_value(name, url)
+    made = rules(settings)
     return [(BY_NAME[rule["alert"]], rule["annotations"]) for group in made["groups"] for rule in group["rules"]]
 
 

@@ -48,7 +48,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 class TestHelp:
     """Everything is explained where it is used."""
 
-    @pytest.mark.parametrize("name", ["build", "push"])
+    @pytest.mark.parametrize("name", ["build", "push", "settings"])
     def test_every_option_has_help(self, name: str) -> None:
         """The command and each of its options say what they are for, and the README names it."""
         group = typer.main.get_command(app).commands["dashboards"]  # type: ignore[attr-defined]  # a group
@@ -71,7 +71,7 @@ class TestBuild:
         """Boards and rules are in the directory, and alerts lead where one says."""
         assert 0 == main(["dashboards", "build", "--out", str(tmp_path), "--runbook-url", "https://docs.example/r"])
 
-        assert f"6 of 6 files written in {tmp_path}\n" == capsys.readouterr().err
+        assert f"7 of 7 files written in {tmp_path}\n" == capsys.readouterr().err
         assert sorted(files()) == sorted(path.name for path in tmp_path.iterdir())
         assert "https://docs.example/r#kafkagroupduplicateowner" in (tmp_path / "rules.yaml").read_text("utf-8")
 

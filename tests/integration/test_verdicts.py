@@ -27,6 +27,7 @@ from playwright.sync_api import expect, sync_playwright
 from dashboards.alert import rule
 from dashboards.alerts import ALERTS
 from dashboards.build import RULES, files
+from dashboards.settings import DEFAULTS
 from lab.monitor_process import MonitorProcess, until
 from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.verifiable_consumer import VerifiableConsumer, create_topics
@@ -134,7 +135,7 @@ class Stage:
     def fires(self, alert: str, group: str) -> bool:
         """Whether the committed condition holds of the group, but for how long it has to."""
         (of,) = (of for of in ALERTS if of.name == alert)
-        expr = re.sub(r"> 600\b", f"> {UNSETTLED_SECONDS}", str(rule(of, None, None)["expr"]))
+        expr = re.sub(r"> 600\b", f"> {UNSETTLED_SECONDS}", str(rule(of, DEFAULTS)["expr"]))
         return any(series["metric"].get("group") == group for series in answer(self.prometheus, expr))
 
 
@@ -383,7 +384,7 @@ def test_a_sound_group_on_the_same_topic_stays_quiet(woken: Woken) -> None:
 def scraping(directory: Path, monitor: str, alertmanager: str) -> str:
     """Prometheus's configuration: the committed rules with links to a Grafana, judged every second."""
     rules = directory / RULES
-    rules.write_text(files(grafana_url=GRAFANA)[RULES], encoding="utf-8")
+    rules.write_text(files(DEFAULTS.with_value("grafana_url", GRAFANA))[RULES], encoding="utf-8")
     return json.dumps(
         {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},

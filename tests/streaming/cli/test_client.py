@@ -58,3 +58,18 @@ def test_the_same_origin_may_send_on(two: tuple[Sending, Sending]) -> None:
 
     assert [] == MonitorClient(sending.to, environment={"GROUP_MONITOR_TOKEN": TOKEN}).groups()
     assert [f"Bearer {TOKEN}"] * 2 == sending.came
+
+
+def test_what_is_on_this_machine_is_not_asked_through_a_proxy(
+    two: tuple[Sending, Sending], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the question nor its credentials go there, also where `no_proxy` is not set; elsewhere they do."""
+    monitor, proxy = two
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY", "REQUEST_METHOD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", proxy.server.url)
+
+    assert [] == MonitorClient(monitor.server.url, environment={"GROUP_MONITOR_TOKEN": TOKEN}).groups()
+    assert ([f"Bearer {TOKEN}"], []) == (monitor.came, proxy.came)
+    assert [] == MonitorClient("http://monitor.example:9464", environment={}).groups()
+    assert [None] == proxy.came

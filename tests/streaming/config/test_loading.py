@@ -155,7 +155,7 @@ class TestRefusals:
             ("http: {port: null}", "http.port: found null"),
             ("cluster: {name: ''}", "cluster.name: found ''"),
             ("cluster: {name: 5}", "cluster.name: found 5, accepted: text that is not empty"),
-            ("metrics: {partition_series: maybe}", "accepted: true or false"),
+            ("metrics: {partition_series: maybe}", "accepted: auto, true or false"),
             ("spark: {master: mesos}", "spark.master: found 'mesos', accepted: local[N]"),
             ("spark: {driver_memory: 2x}", "spark.driver_memory: found '2x', accepted: a size such as 512m or 2g"),
             ("spark: {conf: {foo: bar}}", "spark.conf: found the name 'foo'"),

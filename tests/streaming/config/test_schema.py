@@ -64,6 +64,9 @@ def test_files_of_the_program_are_accepted(name: str) -> None:
         ("spark: {shuffle_partitions: 0}", False),
         ("source: {isolation: exakt}", False),
         ("metrics: {partition_series: 7}", False),
+        ("metrics: {partition_series: auto}", True),
+        ("metrics: {partition_series: false}", True),
+        ("metrics: {partition_series_limit: 0}", False),
     ],
 )
 def test_schema_and_program_agree(text: str, expected: bool, tmp_path: Path) -> None:

@@ -420,6 +420,7 @@ READY: Final = Scene(
         ("group_monitor_coordinator_moves_total", {"partition": "7"}, 2),
         ("group_monitor_coordinator_moves_total", {"partition": "6"}, 0),
         ("group_monitor_rebuilds_total", {}, 0),
+        ("group_monitor_partition_series", {}, 1),
         ("group_monitor_left_out", {"from": "page", "what": "groups"}, 0),
         ("group_monitor_left_out", {"from": "metrics", "what": "topics"}, 0),
         ("group_monitor_replica_lag_records", {"partition": "7"}, 20),

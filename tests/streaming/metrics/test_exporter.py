@@ -22,6 +22,7 @@ from streaming.config.view_sections import MetricsSection
 from streaming.end_offsets.store import EndOffsets
 from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.exporter import Exporter
+from streaming.metrics.group_metrics import GroupShard
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import (
@@ -52,8 +53,12 @@ def exporter(board: Board, *, partition_series: bool = True, rebalance_histogram
 def scraped(source: Exporter) -> Samples:
     """(name, labels) → value of the page as Prometheus reads it; a series that is there twice fails."""
     page, _ = rendered(source)
+    return samples_of(page.decode())
+
+
+def samples_of(page: str) -> Samples:
     found: Samples = {}
-    for family in parse_text(page.decode()):
+    for family in parse_text(page):
         for each in family.samples:
             key = (each.name, frozenset(each.labels.items()))
             assert key not in found
@@ -261,6 +266,25 @@ def test_partition_series_can_be_switched_off() -> None:
     assert 1.0 == value(found, "kafka_consumergroup_group_sum_lag", cluster_name=CLUSTER, group="g")
     assert set() == {name for name, _ in found} & {name for name, row in CATALOGUE.items() if row.per_partition}
     assert [] == [name for name, pairs in found if {"topic", "partition"} <= dict(pairs).keys()]
+
+
+def test_partition_series_say_whether_they_are_there() -> None:
+    """By default they are, up to a limit; a page of one share of the groups decides by all of them."""
+    shard = Shard()
+    sample(ends := log_ends(orders=1), NOW_MS, "orders", 5)
+    for group in ("a", "b", "c"):
+        shard.pending.append((THEN_MS, *builders.offset_commit(group, "orders", 0, 4)))
+    board = board_of(shard, ends)
+    series_there = 3 * 4 + 2
+    for limit, is_on in ((series_there, 1.0), (series_there - 1, 0.0)):
+        for shares in (GroupShard(), GroupShard(1, 3)):
+            made = Exporter(
+                board, CLUSTER, partition_series="auto", partition_series_limit=limit, clock_ms=lambda: NOW_MS
+            )
+            pieces, _ = made.pieces(shard=shares)
+            page = b"".join(pieces).decode()
+            assert is_on == value(samples_of(page), "group_monitor_partition_series")
+            assert bool(is_on) == ("kafka_partition_latest_offset{" in page)
 
 
 def test_the_rebalance_histogram_is_off_unless_asked_for() -> None:
