@@ -50,6 +50,9 @@ WORTH: Final[Mapping[str, Worth]] = {
     "static_member_contended": Worth(("rolled_up", "rolled_down"), 1_200_000, times=2),
     # It left after it had been waited for beyond its time, which the coordinator counts from its own move.
     "member_fenced": Worth(("left",), 100, after="clock_set"),
+    # Suspended beyond its session again and again, each time for a while after it had come back: the log does not tell
+    # whether a process was suspended or only its polling, and either way somebody has to look.
+    "poll_interval_exceeded": Worth(("removed",), 1_500_000, times=3),
     # A round is lost within a session, and what the others need to join and assign.
     "rebalance_rounds_lost": Worth(("died", "suspended"), 180_000),
 }
