@@ -1,30 +1,51 @@
 """The log loaded by a real broker that restarts on it, and no other broker written to."""
 
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from streaming.base import times
 from streaming.base.errors import CannotTellError
+from streaming.board.board import Board
+from streaming.board.lag_columns import measure, table_of
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
-from streaming.loading import run, source
+from streaming.end_offsets.client import KafkaOffsetsClient
+from streaming.end_offsets.store import EndOffsets
+from streaming.kafka.client_settings import python_settings
+from streaming.kafka.cluster_client import ClusterClient
+from streaming.loading import loader_words, run, source
 from streaming.loading.compared import is_lost
-from streaming.loading.log_writer import LogWriter
+from streaming.loading.log_writer import OFFSETS_TOPIC, LogWriter
+from streaming.loading.release_broker import ReleaseBroker
 from streaming.recording.recorder import LogRecorder
+from streaming.spark import release_jars
+from streaming.watchers.load_watch import LoadWatch
 from tests import loading_logs
+from tests.streaming.board_rows import Shard
+from tests.streaming.boards import caught_up
 
 pytestmark = pytest.mark.broker
 
 RELEASE: Final = "4.3.1"
+PATIENCE_SECONDS: Final = 180.0
 
 
 @pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the broker leaves its data."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory, kept: Path) -> dict[str, Any]:
     """What the release makes of all logs."""
     file = loading_logs.write(tmp_path_factory.mktemp("log") / "log.ndjson", release=RELEASE)
     found: dict[str, Any]
-    (found,) = run.rehearse(source.of_recording(file, lambda _share: None), [RELEASE])["releases"]
+    (found,) = run.rehearse(source.of_recording(file, lambda _share: None), [RELEASE], keep=kept)["releases"]
     assert "cannot_tell" not in found, found
     return found
 
@@ -58,6 +79,61 @@ def test_nothing_else_is_lost(view: dict[str, Any]) -> None:
     assert is_lost(view)
     assert [loading_logs.group_of(records[0])] == view["groups_missing"]
     assert ([], 0) == (view["groups_changed"], view["offsets_different"])
+
+
+def board_of_logs() -> Board:
+    """What a monitor has read of all logs."""
+    board = Board(EndOffsets())
+    board.load([])
+    shards: dict[int, Shard] = {}
+    for _, records in loading_logs.logs(RELEASE).values():
+        for of in records:
+            shard = shards.setdefault(of.partition, Shard(of.partition))
+            shard.pending.append((of.timestamp_ms, of.key, of.value))
+    for number, shard in enumerate(shards.values()):
+        board.apply(number, shard.flush(), 0)
+    return board
+
+
+def test_monitor_sees_which_partition_its_coordinator_did_not_load(view: dict[str, Any], kept: Path) -> None:
+    """The broker restarts once more. Of the partitions, all silent, one is reported, with its group.
+
+    Its clock is ours: by it all were written to every ten seconds before.
+    """
+    (failed,) = of_log(view, "no_upgrade")
+    board, now_ms = board_of_logs(), times.now_ms()
+    partitions = view_partitions(view)
+    directory = kept / RELEASE / "broker"
+    with ReleaseBroker(directory, jars_dir=release_jars.place(RELEASE), offsets_partitions=60) as broker:
+        settings = python_settings(KafkaSection(bootstrap_servers=broker.bootstrap_servers), "test")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not partitions <= loader_words.said(broker.log_file.read_text("utf-8")).heard_of:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        with closing(KafkaOffsetsClient(settings)) as client, closing(ClusterClient(settings)) as cluster:
+            (topic,) = client.describe([OFFSETS_TOPIC], [])
+            board.ends.set_topics([topic], [])
+            leaders = {(OFFSETS_TOPIC, number): leader for number, leader in topic.leaders.items()}
+            ends = client.ends(leaders, committed=False)
+            caught_up(board)
+            watch = LoadWatch(board, lambda: cluster, board.events.add, lambda: now_ms)
+            for to_come in (*range(40, 0, -1), *[0] * 20):
+                now_ms += 10_000
+                shown = {place: end - to_come for place, end in ends.items()}
+                board.ends.record(now_ms, shown, shown)
+                watch.look(measure(table_of(board.shown.groups.values()), board.ends, now_ms), now_ms)
+                watch.check()
+
+    (said,) = (event for event in board.latest_events(99) if event["kind"] == "coordinator_not_loaded")
+    assert ("critical", None) == (said["severity"], said["group"])
+    found = [said["detail"][name] for name in ("partition", "said", "groups")]
+    assert [failed["partition"], "NOT_COORDINATOR", [failed["group"]]] == found
+    assert [failed["partition"]] == [*board.findings.not_loaded]
+
+
+def view_partitions(view: dict[str, Any]) -> set[int]:
+    """Those that have records."""
+    return {of["partition"] for of in view["partitions"]}
 
 
 def test_no_broker_of_somebody_else_is_written_to(tmp_path: Path) -> None:
