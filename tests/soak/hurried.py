@@ -132,7 +132,8 @@ def _hurry(group: Group, servers: str, directory: Path, monitor: MonitorProcess)
 
         def has_converted() -> bool:
             group.supervise(servers, directory)
-            return bool(monitor.json(f"/api/v1/groups/{group.name}")["type"] == "consumer")
+            # So soon after so many have joined, the monitor may not have come to it yet.
+            return bool(monitor.json(f"/api/v1/groups/{group.name}").get("type") == "consumer")
 
         until(has_converted, _SESSIONS_SECONDS, f"{group.name} was never converted")
         group.members.pop(first).kill()
