@@ -464,8 +464,8 @@ _ROWS: Final = (
         reads="Who leaves, and who of the same client id and host joins in its place; rebalance timeouts, which "
         "clients take from their poll interval.",
         limits="Three leaves in a row, 0.8 to 1.5 rebalance timeouts apart, each by a member for at least half of one; "
-        "five where others have its client id and host; over when no leave was counted for one and a "
-        "half. Three rolls so far apart look alike.",
+        "five where others have its client id and host, or one was a member for less than 0.9; over when no leave was "
+        "counted for one and a half. Three rolls so far apart look alike.",
         sentence=said.poll_interval_exceeded,
         cleared=said.polls_in_time,
         ends=TIME,

@@ -10,8 +10,9 @@ poll interval as its rebalance timeout, so that the log has it:
 
 One process after another of the same client id and host, each in the place of the one before, is a run. A leave is
 counted in it if it comes 0.8 to 1.5 rebalance timeouts after the leave before, and who leaves was a member for at least
-half a timeout. Three in a row, and a fourth process that joins: it is reported. Where others of the same client id and
-host were there at a leave or a join of the run, who comes in whose place is a guess, and five in a row are asked for.
+half a timeout. Three in a row, and a fourth process that joins: it is reported. Five in a row are asked for where it is
+a guess: others of the same client id and host were there at a leave or a join of the run, so that it is not known who
+came in whose place; or one left before it had been a member for a poll interval, so that it left for another reason.
 It is over when a timeout and a half have gone by without a leave that counts (`clocked/endings.py`).
 
     looks alike                                          and differs
@@ -43,13 +44,17 @@ from coordinator_model.state.rule_memory import Ending, PollRun
 EXCEEDED: Final = "poll_interval_exceeded"
 
 IN_A_ROW: Final = 3
-IN_A_ROW_OF_ALIKE: Final = 5
-"""Where other members of the client id and host were there: by chance three are not rare, five are."""
+IN_A_ROW_OF_A_GUESS: Final = 5
+"""By chance three are not rare, five are."""
 
 SHORTEST: Final = 0.8
 LONGEST: Final = 1.5
 MEMBER_FOR: Final = 0.5
 """In rebalance timeouts: between two leaves, and between a join and the leave after it."""
+
+WHOLE: Final = 0.9
+"""As much of one is a poll interval: a member that polls as it joins cannot exceed it sooner. Records of both come a
+little later than what they tell of."""
 
 MOST_KEPT: Final = 100
 """So many runs are remembered of a group, those with most leaves; one that loses more members at once is restarted."""
@@ -67,11 +72,11 @@ def exceeded(transition: Transition) -> Iterator[Finding]:
     alike_before, alike_now = Counter(map(_process, was.values())), Counter(map(_process, now.values()))
     for member_id, member in was.items():
         if member_id not in now and member_id not in replaced and member.rebalance_timeout_ms > 0:
-            _left(runs, member, transition, is_alike=alike_before[_process(member)] > 1)
+            _left(runs, member, transition, is_guess=alike_before[_process(member)] > 1)
     joined: list[PollRun] = []
     for member_id, member in now.items():
         if member_id not in was and member_id not in replaced:
-            joined += _joined(runs, member, transition.time_ms, is_alike=alike_now[_process(member)] > 1)
+            joined += _joined(runs, member, transition.time_ms, is_guess=alike_now[_process(member)] > 1)
     runs.sort(key=lambda run: -run.leaves)  # stable, so that of as many the earlier one stays
     state.poll_runs = tuple(runs[:MOST_KEPT])
     yield from _reported(transition, joined)
@@ -116,7 +121,7 @@ def _longest_ms(run: PollRun) -> int:
     return int(LONGEST * run.timeout_ms)
 
 
-def _left(runs: list[PollRun], member: Member, transition: Transition, *, is_alike: bool) -> None:
+def _left(runs: list[PollRun], member: Member, transition: Transition, *, is_guess: bool) -> None:
     """A member left: the run in which it had joined goes on, or another begins."""
     time_ms, timeout_ms = transition.time_ms, member.rebalance_timeout_ms
     known = next((run for run in runs if run.member_id == member.member_id), None)
@@ -125,7 +130,8 @@ def _left(runs: list[PollRun], member: Member, transition: Transition, *, is_ali
         runs.remove(known)
         span_ms, stayed_ms = elapsed_ms(known.left_ms, time_ms), elapsed_ms(known.joined_ms, time_ms)
         if SHORTEST * timeout_ms <= span_ms <= LONGEST * timeout_ms and stayed_ms >= MEMBER_FOR * timeout_ms:
-            leaves, since_ms, is_alike = known.leaves + 1, known.since_ms, is_alike or known.is_alike
+            leaves, since_ms = known.leaves + 1, known.since_ms
+            is_guess |= known.is_guess or stayed_ms < WHOLE * timeout_ms
     runs.append(
         PollRun(
             name=_process(member),
@@ -134,17 +140,17 @@ def _left(runs: list[PollRun], member: Member, transition: Transition, *, is_ali
             offset=transition.position.offset,
             timeout_ms=timeout_ms,
             leaves=leaves,
-            is_alike=is_alike,
+            is_guess=is_guess,
         )
     )
 
 
-def _joined(runs: list[PollRun], member: Member, time_ms: int, *, is_alike: bool) -> Iterator[PollRun]:
+def _joined(runs: list[PollRun], member: Member, time_ms: int, *, is_guess: bool) -> Iterator[PollRun]:
     """A member joined: in the place of the first of its client id and host in whose place none is yet."""
     name = _process(member)
     for at, run in enumerate(runs):
         if run.name == name and not run.member_id:
-            runs[at] = replace(run, member_id=member.member_id, joined_ms=time_ms, is_alike=is_alike or run.is_alike)
+            runs[at] = replace(run, member_id=member.member_id, joined_ms=time_ms, is_guess=is_guess or run.is_guess)
             yield runs[at]
             return
 
@@ -155,7 +161,7 @@ def _reported(transition: Transition, joined: list[PollRun]) -> Iterator[Finding
         return
     members = members_of(transition.after)
     for run in joined:
-        if run.leaves < (IN_A_ROW_OF_ALIKE if run.is_alike else IN_A_ROW):
+        if run.leaves < (IN_A_ROW_OF_A_GUESS if run.is_guess else IN_A_ROW):
             continue
         is_new = run.name not in state.open(EXCEEDED)
         lasting.opened(state, EXCEEDED, transition.position, run.name, (run.member_id,))

@@ -396,8 +396,8 @@ class PollRun:
     member_id: str = ""
     """Who joined in its place; empty while no member has."""
     joined_ms: int = -1
-    is_alike: bool = False
-    """Whether others of the name were members at a leave or a join of it."""
+    is_guess: bool = False
+    """Whether others of the name were members at a leave or a join of it, or one left before it could have been late."""
 
 
 @dataclass(slots=True, kw_only=True)

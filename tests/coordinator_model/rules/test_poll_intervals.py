@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from coordinator_model.records.classic_group import MemberMetadata
-from coordinator_model.rules.poll_intervals import IN_A_ROW, IN_A_ROW_OF_ALIKE
+from coordinator_model.rules.poll_intervals import IN_A_ROW, IN_A_ROW_OF_A_GUESS
 from coordinator_model.state.snapshot import dump_group, load_group
 from lab.builders import (
     HOST,
@@ -124,7 +124,7 @@ def test_spans_between_leaves_are_about_the_rebalance_timeout(joined_ms: int, aw
     assert reported == bool(said(history(*slow(5, joined_ms=joined_ms, away_ms=away_ms)).replayed()))
 
 
-@pytest.mark.parametrize(("leaves", "reported"), [(IN_A_ROW_OF_ALIKE - 1, False), (IN_A_ROW_OF_ALIKE, True)])
+@pytest.mark.parametrize(("leaves", "reported"), [(IN_A_ROW_OF_A_GUESS - 1, False), (IN_A_ROW_OF_A_GUESS, True)])
 def test_where_members_are_alike_it_takes_five(leaves: int, reported: bool) -> None:
     """Members of one client id and host that come and go by chance may do so three times at such a pace."""
     twin = member("twin", {"t": [1]})
@@ -132,7 +132,7 @@ def test_where_members_are_alike_it_takes_five(leaves: int, reported: bool) -> N
     assert reported == bool(said(history(*slow(leaves, beside=twin)).replayed()))
 
 
-@pytest.mark.parametrize(("leaves", "reported"), [(IN_A_ROW_OF_ALIKE - 1, False), (IN_A_ROW_OF_ALIKE, True)])
+@pytest.mark.parametrize(("leaves", "reported"), [(IN_A_ROW_OF_A_GUESS - 1, False), (IN_A_ROW_OF_A_GUESS, True)])
 def test_where_members_were_alike_at_the_first_leave_it_takes_five(leaves: int, reported: bool) -> None:
     """The one that joined next may be in the place of either, though the other is gone by then."""
     twin = member("twin", {"t": [1]})
@@ -141,6 +141,15 @@ def test_where_members_were_alike_at_the_first_leave_it_takes_five(leaves: int, 
 
     assert len(rest) == len(alone)
     assert reported == bool(said(history(first, left, *alone).replayed()))
+
+
+@pytest.mark.parametrize(
+    ("joined_ms", "leaves", "reported"),
+    [(T * 9 // 10, IN_A_ROW, True), (T * 9 // 10 - 1, IN_A_ROW_OF_A_GUESS - 1, False), (T * 9 // 10 - 1, 5, True)],
+)
+def test_where_a_member_cannot_have_been_late_it_takes_five(joined_ms: int, leaves: int, reported: bool) -> None:
+    """It polls as it joins: one that leaves before its poll interval is over left for another reason."""
+    assert reported == bool(said(history(*slow(leaves, joined_ms=joined_ms)).replayed()))
 
 
 def test_two_leaves_in_a_row_are_none_yet() -> None:

@@ -289,7 +289,7 @@ FULL: Final = GroupState(
             leaves=2,
             member_id="a",
             joined_ms=5,
-            is_alike=True,
+            is_guess=True,
         ),
     ),
     recent_rebalances_ms=(1, 2),

@@ -150,7 +150,8 @@ def _unsaid(history: LawfulHistory, said: Judged) -> Iterator[str]:
     for deed in history.done:
         if deed.what == "removed" and _was_done_without(deed, history, said) and not _claims_later(deed, history, said):
             yield f"{deed.group}: removed, it came back at {deed.at_ms} ms with what it had, which nothing says"
-    turned = {of.group for of in said.events if of.kind == "downgrade_started"}
+    # A group that all members leave first has no beginning: it is downgraded with the first that joins.
+    turned = {of.group for of in said.events if of.kind in ("downgrade_started", "downgrade_completed")}
     for group in sorted({of.group for of in history.done if of.what == "rolled_down"} - turned):
         if sum(of.what == "rolled_down" and of.group == group for of in history.done) > 1:
             yield f"{group}: member after member was rolled down, which nothing says"
