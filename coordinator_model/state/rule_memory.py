@@ -397,7 +397,7 @@ class PollRun:
     """Who joined in its place; empty while no member has."""
     joined_ms: int = -1
     is_guess: bool = False
-    """Whether others of the name were members at a leave or a join of it, or one left before it could have been late."""
+    """Whether others of the name were members at a leave or join of it, or one left before it could have been late."""
 
 
 @dataclass(slots=True, kw_only=True)
