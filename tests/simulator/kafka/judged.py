@@ -43,8 +43,8 @@ WORTH: Final[Mapping[str, Worth]] = {
     # A classic process was started in a group of the consumer protocol: it joins when it is let in.
     "downgrade_started": Worth(("rolled_down",), 60_000),
     # It remembers what it had when others took that over, and says so as it joins again; a round takes the slowest's
-    # poll, and what the leader needs.
-    "stale_claim": Worth(("removed",), 60_000),
+    # poll, and what the leader needs. It was removed meanwhile, or a round went on without its knowing.
+    "stale_claim": Worth(("removed", "resumed"), 60_000),
     # Rolled to the other protocol and back, from a host to another and back, within ten minutes by a clock that was set
     # back meanwhile, it looks as a node does that is drained and back: a warning. What is critical nothing explains.
     "static_member_contended": Worth(("rolled_up", "rolled_down"), 1_200_000, times=2),
