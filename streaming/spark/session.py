@@ -26,7 +26,7 @@ from streaming.base.places import ROOT
 from streaming.base.secret_masking import masked
 from streaming.base.signals import handlers_kept
 from streaming.config.loading import Config
-from streaming.spark import callbacks, cds_archive, deadlines, local_files, start_failure
+from streaming.spark import callbacks, cds_archive, deadlines, local_files, native_code, start_failure
 from streaming.spark.launch_environment import (
     SUBMITTED,
     code_archive,
@@ -158,6 +158,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
     """
     master = master_of(config)
     if runs_here(master):
+        native_code.refuse_noexec(config.spark.conf)
         # Without this the workers run whatever `python3` is on the path.
         os.environ["PYSPARK_PYTHON"] = sys.executable
     under_submit = SUBMITTED in os.environ
