@@ -9,6 +9,7 @@ Where the words are about an option of the configuration, that is what is named.
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,9 @@ _AT_FAULT: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
 }
 """Option → what is said where it is at fault, and what is accepted."""
 
+_NO_MACHINE: Final = "Could not create the Java Virtual Machine"
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
 _OPTION_OF_JAVA: Final = re.compile(r"(?:unrecognized|invalid|unsupported)[^'\n]*?option:? '?([^\s']+)", re.IGNORECASE)
 
 
@@ -53,19 +57,27 @@ def of(
     """
     ended = isinstance(error, PySparkRuntimeError) and _ENDED in words(error)
     said = (ended and _printed(log_file, printed_before)) or first_line(error)
-    if name := _setting_at_fault(said, conf or {}):
-        return UsageError(f"spark.conf: found {name}, with which Spark does not start ({said}); see {log_file}")
+    conf = conf or {}
+    if name := _setting_at_fault(said, conf):
+        return _of_setting(name, said, log_file)
     for option, (about, accepted) in _AT_FAULT.items():
         if about.search(said):
             return UsageError(f"{option}: found one with which Spark does not start ({said}), accepted: {accepted}")
+    if _NO_MACHINE in said and _JAVA_OPTIONS in conf:
+        return _of_setting(_JAVA_OPTIONS, said, log_file)
     return CannotTellError(f"spark: found one that does not start ({said}), accepted: one that does; see {log_file}")
 
 
+def _of_setting(name: str, said: str, log_file: Path) -> UsageError:
+    return UsageError(f"spark.conf: found {name}, with which Spark does not start ({said}); see {log_file}")
+
+
 def _setting_at_fault(said: str, conf: Mapping[str, str]) -> str | None:
-    """The setting of `spark.conf` that words are about: by its name, or by an option of Java in its value."""
+    """The setting of `spark.conf` that words are about: by its name, by its value, or an option of Java in that."""
     option = _OPTION_OF_JAVA.search(said)
     for name, value in conf.items():
-        if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.]*\w)", said) or (option and option[1].lstrip("-") in value):
+        is_named = re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.]*\w)", said) or f'"{value}"' in said
+        if is_named or (option and option[1].lstrip("-") in value):
             return name
     return None
 
@@ -84,6 +96,8 @@ def _printed(log_file: Path, printed_before: int) -> str:
     except OSError:
         return ""
     lines = [line for line in text.splitlines() if line.strip() and not _FRAME.match(line)]
+    if none := [before for before, line in pairwise(lines) if _NO_MACHINE in line]:
+        return f"{none[0]}: {_NO_MACHINE}"[:_LONGEST]
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     telling = [line for line in lines if _TELLS.search(line)]
     return (causes[-1:] or telling[:1] or lines[-1:] or [""])[0][:_LONGEST]

@@ -67,6 +67,16 @@ def test_jvm_that_ended_is_known_by_what_it_printed(tmp_path: Path, printed: str
             {"spark.driver.extraJavaOptions": "-XX:+UseNoGC"},
             "spark.conf: found spark.driver.extraJavaOptions, with",
         ),
+        (
+            "The stack is too small\nError: Could not create the Java Virtual Machine.\n",
+            {"spark.driver.extraJavaOptions": "-Xss1k"},
+            "spark.conf: found spark.driver.extraJavaOptions, with which Spark does not start (The stack is too small",
+        ),
+        (
+            'Caused by: java.lang.NumberFormatException: For input string: "lots"\n',
+            {"spark.memory.fraction": "lots"},
+            "spark.conf: found spark.memory.fraction, with",
+        ),
     ],
 )
 def test_an_option_at_fault_is_named(tmp_path: Path, printed: str, conf: dict[str, str], option: str) -> None:
