@@ -89,6 +89,7 @@ _CLASSES: Final = Need("the archive of classes", "make classes")
 
 SMALL_DISK: Final = Need("a small disk", "root that may mount one", is_optional=True)
 """A container may forbid it to root."""
+ANOTHER_USER: Final = Need("another user", "root on Linux, with setpriv", is_optional=True)
 MAPS: Final = Need("/proc/PID/maps", "Linux")
 
 NEEDS: Final = (
@@ -97,10 +98,16 @@ NEEDS: Final = (
     _KAFKA_JARS,
     _CLASSES,
     SMALL_DISK,
+    ANOTHER_USER,
     MAPS,
 )
 
 needs_kafka_jars: Final = _KAFKA_JARS.unless((ROOT / ".cache" / "jars" / "kafka").exists())
+
+
+needs_another_user: Final = ANOTHER_USER.unless(
+    sys.platform == "linux" and os.geteuid() == 0 and shutil.which("setpriv") is not None
+)
 
 
 def program(name: str) -> str | None:

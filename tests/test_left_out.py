@@ -62,6 +62,7 @@ class TestEveryReason:
             "of long rehearsals",
             "helm",
             "a small disk",
+            "another user",
         } == optional
 
     @pytest.mark.parametrize("target", ["faults", "cluster", "package-test"])

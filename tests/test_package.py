@@ -262,7 +262,7 @@ def test_installed_it_works_by_itself(installed: Path, tmp_path: Path) -> None:
     config = tmp_path / "monitor.yaml"
     config.write_text("kafka: {bootstrap_servers: '127.0.0.1:1'}\nhttp: {port: 0}\n", "utf-8")
     checked = subprocess.run(  # noqa: S603 - our own words
-        [str(installed / "group-monitor"), "check", "--config", str(config)],
+        [str(installed / "group-monitor"), "check", "--no-spark", "--config", str(config)],
         cwd=tmp_path,
         env=elsewhere(),
         capture_output=True,

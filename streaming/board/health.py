@@ -51,6 +51,7 @@ class Health:
         self.history_bytes: Callable[[], int | None] = lambda: None
         self.polls: Callable[[], PollStatus | None] = lambda: None
         self.stuck: Callable[[], str | None] = lambda: None
+        self.failure: Callable[[], str | None] = lambda: None
         self.record_to_metric = Distribution(RECORD_TO_METRIC_SECONDS_BUCKETS)
         self.batch_seconds = Distribution(BATCH_SECONDS_BUCKETS)
         self._start: Callable[[], list[dict[str, Any]]] = list
@@ -181,6 +182,10 @@ class Health:
         """Show why only another process can help the stream; once, at start."""
         self.stuck = why
 
+    def show_failure(self, why: Callable[[], str | None]) -> None:
+        """Show why the stream ended last, where it is tried again; once, at start."""
+        self.failure = why
+
     # --- reading ---
 
     @property
@@ -222,6 +227,8 @@ class Health:
                 caught_up = not reading
                 stands_still, stale = self._standstill.found(self.waiting(), now_ms(), caught_up=caught_up)
                 missing += stands_still
+            if missing and (why := self.failure()) is not None:
+                missing.append({"reason": "reading ended, and is tried again", "failure": why})
         since = [{"since": self._since_ms, **each} for each in missing]
         doubted = doubt([*stale, *since])
         unread = self._unread_now()

@@ -6,7 +6,7 @@ import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from json import loads as json_of
@@ -23,23 +23,28 @@ from streaming.cli.run import ConfigFile, Settings, load_config
 if TYPE_CHECKING:
     from streaming.config.loading import Config
     from streaming.config.sections import HttpSection
-    from streaming.kafka.preflight import Finding
+    from streaming.kafka.preflight import Finding, Status
 
 _ANSWER_SECONDS: Final = 5.0
 _NAMED: Final = 10
 """Groups that a finding names; the API has all."""
 
+_OF_A_TRIAL: "Final[Mapping[bool | None, Status]]" = {True: "ok", False: "fail", None: "cannot tell"}
 
-def check(
+
+def check(  # noqa: PLR0913 - a command's options are its arguments
     context: typer.Context,
     config: ConfigFile = None,
     settings: Settings = None,
     create_topics: Annotated[
         bool, typer.Option("--create-topics", help="Make the topics of kafka_sink that are not there.")
     ] = False,
+    no_spark: Annotated[
+        bool, typer.Option("--no-spark", help="Do not try whether Spark starts, which takes 5 to 20 s and 500 MB.")
+    ] = False,
     json: output.Json = False,
 ) -> None:
-    """Check configuration, Java, brokers, permissions, topics, port and directories; start nothing."""
+    """Check configuration, Java, Spark, brokers, permissions, topics, port and directories; start no monitor."""
     output.set_up_logging(context, clients_silent=True)
     from streaming.kafka.preflight import Finding, broker_findings, instead  # imported late, with all it needs
     from streaming.sinks.topic_setup import sink_findings
@@ -53,7 +58,7 @@ def check(
     with output.progress("checking") as advance:
         polled = loaded.source.kind == "admin"
         findings += [
-            *(() if polled else (_java(),)),
+            *(() if polled else _java_and_spark(loaded, is_tried=not no_spark)),
             _open_files(),
             _port(loaded),
             *_probe_port(loaded),
@@ -91,6 +96,30 @@ def _java() -> "Finding":
         return Finding("java", "ok", str(find_java()))
     except MonitorError as error:
         return Finding("java", "fail", str(error))
+
+
+def _java_and_spark(config: "Config", *, is_tried: bool) -> Iterator["Finding"]:
+    java = _java()
+    yield java
+    if java.status == "ok" and is_tried:
+        yield _spark(config)
+
+
+def _spark(config: "Config") -> "Finding":
+    """Whether a session starts, tried in a process of its own."""
+    from streaming.checkpoint.lock import StateLock
+    from streaming.kafka.preflight import Finding
+    from streaming.spark import trial
+
+    left_out = "not tried: "
+    if StateLock(config.state.dir).is_held():
+        return Finding("spark", "note", f"{left_out}a monitor runs on this state.dir")
+    free = trial.free_bytes()
+    if free is not None and free < trial.LEAST_FREE_BYTES:
+        needed = trial.LEAST_FREE_BYTES >> 20
+        return Finding("spark", "note", f"{left_out}found {free >> 20} MiB of memory free, accepted: {needed} or more")
+    outcome = trial.run(config.spark)
+    return Finding("spark", _OF_A_TRIAL[outcome.starts], outcome.said)
 
 
 def _open_files() -> "Finding":

@@ -112,6 +112,7 @@ class QuerySupervisor:
         self._sinks = sinks
         self._name = f"group-monitor {config.cluster.name}"
         self._failures = RetryPolicy(config)
+        board.health.show_failure(self._failures.why)
         board.health.expect_batches(one_reader=config.source.isolation != "exact")
         pause_seconds = config.spark.trigger_interval_ms / 1_000
         self._stall = StallWatch(board.health, Stall(max(LEAST_SECONDS, 2 * pause_seconds)))

@@ -6,6 +6,7 @@
     another monitor writes to the checkpoint           the end, with what helps
     the disk of the checkpoint is full                 tried again without end; reported once, and when it is over
     brokers cannot be reached                          as above; after five seconds at most
+    Java may not load program code from where it is    the end, with what helps
     none of these (a slow machine: Spark waits 10 s    as the disk
     for its Python, and has no option for it)
 
@@ -15,12 +16,13 @@ The board keeps showing what was meanwhile, and how far behind it is.
 from pathlib import Path
 from typing import Final
 
-from streaming.base.errors import MonitorError, UsageError, first_line
+from streaming.base.errors import CannotTellError, MonitorError, UsageError, first_line
 from streaming.base.logging_setup import get_logger
 from streaming.checkpoint import identity
 from streaming.config.loading import Config
 from streaming.kafka import preflight
 from streaming.kafka.range_reader import LOG_LOST
+from streaming.spark import native_code
 
 RETRY_DELAYS_SECONDS: Final = (1, 2, 5, 10, 30, 60)
 """Waits before the query is started again; the last one repeats. A finished micro-batch starts over with the first."""
@@ -54,6 +56,11 @@ class RetryPolicy:
         self._directory = Path(config.state.dir)
         self._brokers_away = self._disk_full = False
         self._in_a_row = self._unknown = 0
+        self._why: str | None = None
+
+    def why(self) -> str | None:
+        """Why the query ended last; None once a micro-batch was finished after that."""
+        return self._why
 
     def pause_seconds(self, error: Exception, *, got_on: bool) -> int:
         """Take a failure; returns how long to wait before the query is started again.
@@ -66,11 +73,13 @@ class RetryPolicy:
             MonitorError: there is no use in that.
         """
         self._in_a_row = 0 if got_on else self._in_a_row + 1
+        self._why = first_line(error)
         longest_seconds = self._tell(error)
         return min(RETRY_DELAYS_SECONDS[min(self._in_a_row, len(RETRY_DELAYS_SECONDS) - 1)], longest_seconds)
 
     def finished_batch(self) -> None:
         """All is well again."""
+        self._why = None
         if self._unknown:
             _log.info("query_runs_again", failures=self._unknown)
             self._unknown = 0
@@ -106,9 +115,12 @@ class RetryPolicy:
                 f"{self._checkpoint()} written to by another monitor as well ({WRITTEN_BY_ANOTHER}), accepted: a "
                 "checkpoint of its own for each, or --standby"
             ) from error
+        if native_code.is_refused(text):
+            raise CannotTellError(native_code.refusal(self._config.spark.conf, first_line(error))) from error
         try:
             preflight.preflight(self._config)
         except MonitorError as unreachable:
+            self._why = str(unreachable)
             if not self._brokers_away:
                 _log.warning("brokers_unreachable", reason=str(unreachable))
             self._brokers_away = True

@@ -5,12 +5,13 @@ All of it lasts for the launch, but for the directory of sockets, which goes whe
 
 import locale
 import os
+import pwd
 import shutil
 import signal
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -62,7 +63,7 @@ def output_to(log_file: Path) -> Iterator[None]:
 
     with log_file.open("ab") as log:
         options = {"stdout": log, "stderr": log, "start_new_session": True}
-        _context.launch_gateway = partial(launch, popen_kwargs=options)
+        _context.launch_gateway = partial(_launched, launch, popen_kwargs=options)
         _java_gateway.Popen = remembered
         try:
             yield
@@ -74,6 +75,13 @@ def output_to(log_file: Path) -> Iterator[None]:
             raise
         finally:
             _context.launch_gateway, _java_gateway.Popen = launch, popen
+
+
+def _launched(launch: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - py4j has no types
+    """The way to a JVM that is launched, before anything asks it for a user's name."""
+    gateway = launch(*arguments, **options)
+    named_user(gateway)
+    return gateway
 
 
 def unix_sockets() -> dict[str, str]:
@@ -107,23 +115,89 @@ def home_without_archives(directory: Path) -> Iterator[None]:
 
     Each of the processes in which Spark runs Python, half a dozen a start, would compile that code out of the archive:
     four fifths of the processor time it takes to start one. So it takes what is installed beside us.
+
+    Another Spark of the machine is none of ours: its jars are of another release, its spark-defaults.conf and
+    spark-env.sh are for other programs. Only under spark-submit Spark is that Spark.
     """
-    if "SPARK_HOME" in os.environ or SUBMITTED in os.environ:
+    if SUBMITTED in os.environ:
         yield
         return
+    installed = Path(pyspark.__file__).parent
     home = directory.resolve() / "spark-home"
+    if os.environ.get("SPARK_HOME") == str(installed):
+        home = installed  # as an archive of classes is made
+    else:
+        _link(home, installed)
+    with _environment({"SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf")}):
+        yield
+
+
+def _link(home: Path, installed: Path) -> None:
     home.mkdir(parents=True, exist_ok=True)
     for part in ("bin", "jars"):
         link = home / part
         if link.is_dir() and not link.is_symlink():
             shutil.rmtree(link)  # a copy of the directory, a restored one say, may hold what a link led to
         link.unlink(missing_ok=True)
-        link.symlink_to(Path(pyspark.__file__).parent / part)
-    os.environ["SPARK_HOME"] = str(home)
+        link.symlink_to(installed / part)
+
+
+@contextmanager
+def names_that_need_not_be_known(*, is_local: bool) -> Iterator[None]:
+    """Let a JVM started meanwhile do without what a machine may not know: its own name, and that of its user.
+
+    The driver of a local master is on loopback, whatever the machine's name leads to; else Spark asks what that is, and
+    ends where no one can say. A user without an entry in the machine's list (OpenShift gives such ids) has no name:
+    Spark takes it from a variable, Hadoop's login from `named_user`.
+    """
+    found = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}
+    if not _is_user_known():
+        found |= {"SPARK_USER": USER, "HADOOP_USER_NAME": USER}
+    with _environment({name: os.environ.get(name, value) for name, value in found.items()}):
+        yield
+
+
+USER: Final = "group-monitor"
+"""The name of a user that has none."""
+
+
+def settings_without_home(directory: Path) -> dict[str, str]:
+    """Settings for a user whose home Java does not know: it is `?` then, which Spark's Ivy refuses as a directory.
+
+    Args:
+        directory: of this start, where it may write.
+    """
+    return {} if _is_user_known() else {"spark.jars.ivy": str(directory.resolve() / "ivy")}
+
+
+def _is_user_known() -> bool:
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+
+
+def named_user(gateway: Any) -> None:  # noqa: ANN401 - py4j has no types
+    """Have Hadoop log in by a name, where the machine has none for our user: its login ends with an error there."""
+    if not _is_user_known():
+        hadoop = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+        hadoop.setLoginUser(hadoop.createRemoteUser(os.environ.get("HADOOP_USER_NAME", USER)))
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables that have these values meanwhile."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        del os.environ["SPARK_HOME"]
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

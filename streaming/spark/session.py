@@ -26,16 +26,18 @@ from streaming.base.places import ROOT
 from streaming.base.secret_masking import masked
 from streaming.base.signals import handlers_kept
 from streaming.config.loading import Config
-from streaming.spark import callbacks, cds_archive, deadlines, local_files, start_failure
+from streaming.spark import callbacks, cds_archive, deadlines, local_files, native_code, start_failure
 from streaming.spark.launch_environment import (
     SUBMITTED,
     code_archive,
     few_arenas,
     home_without_archives,
     names_in_utf8,
+    names_that_need_not_be_known,
     not_on_the_command_line,
     output_to,
     remove_sockets,
+    settings_without_home,
     unix_sockets,
 )
 
@@ -152,10 +154,11 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
             with a catch-up, and Spark would take turns with all of them.
 
     Raises:
-        MonitorError: it does not start, and why, in the words of its JVM.
+        MonitorError: it does not start, and why, in the words of its JVM; a UsageError where an option is at fault.
     """
     master = master_of(config)
     if runs_here(master):
+        native_code.refuse_noexec(config.spark.conf)
         # Without this the workers run whatever `python3` is on the path.
         os.environ["PYSPARK_PYTHON"] = sys.executable
     under_submit = SUBMITTED in os.environ
@@ -175,6 +178,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         "spark.ui.enabled": str(config.spark.ui).lower(),
         "spark.ui.port": str(config.spark.ui_port),
         "spark.driver.extraJavaOptions": " ".join(java_options()),
+        **settings_without_home(log_file.parent),
         **config.spark.conf,
         # The JVM of spark-submit runs already, and executors may be elsewhere.
         **(local_files.settings(config.spark.conf) if is_one_jvm(master) and not under_submit else {}),
@@ -192,6 +196,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         home_without_archives(log_file.parent),
         few_arenas(),
         names_in_utf8(),
+        names_that_need_not_be_known(is_local=runs_here(master) and not under_submit),
         not_on_the_command_line({} if under_submit else with_secrets),
         handlers_kept(),
     ):
@@ -205,7 +210,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         except BaseException as error:
             remove_sockets()
             if isinstance(error, Exception) and not isinstance(error, MonitorError):
-                raise start_failure.of(error, log_file, printed_before) from error
+                raise start_failure.of(error, log_file, printed_before, config.spark.conf) from error
             raise
     callbacks.ask_for_secret(spark.sparkContext._gateway)  # noqa: SLF001 - the only way to it
     deadlines.bound(spark.sparkContext._gateway)  # noqa: SLF001 - as above

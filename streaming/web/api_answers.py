@@ -154,6 +154,9 @@ class Api:
         state, polls = self._state(standing), self.board.health.polls()
         for sink in state.get("sinks", ()):
             sink["failure"] = None if sink["failure"] is None else HIDDEN
+        for each in state["missing"]:
+            if "failure" in each:
+                each["failure"] = HIDDEN
         if polls is None:
             return state
         why = "" if polls.failure is None else f" ({polls.failure})"

@@ -142,7 +142,9 @@ def delivered(monitor: MonitorProcess) -> set[str]:
 
 def checked(directory: Path, config: Path, *more: str) -> tuple[int, dict[str, str]]:
     """Exit status of `check`, and what became of each thing it looked at."""
-    with CommandProcess(directory, "check", "--config", str(config), "--json", *more, environment=SECRET) as check:
+    with CommandProcess(
+        directory, "check", "--no-spark", "--config", str(config), "--json", *more, environment=SECRET
+    ) as check:
         status = check.await_end(90)
         reported = json.loads("\n".join(check.output_lines()))
     return status, {found["check"]: found["status"] for found in reported["checks"]}

@@ -394,7 +394,7 @@ def check(environment: dict[str, str], directory: Path) -> dict[str, Any]:
     """The list as JSON; the port is not what is tested here, so it is right."""
     settings = {"http.port": "0", "state.dir": str(directory / "state")}
     arguments = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    result = run("check", "--json", *arguments, **environment)
+    result = run("check", "--no-spark", "--json", *arguments, **environment)
     reported: dict[str, Any] = json.loads(result.stdout)
     assert reported["exit_status"] == result.returncode
     return reported

@@ -59,7 +59,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
         (ui_port,) = _free_ports(1)
         config = configuration(directory, written, broker, ui_port)
         with CommandProcess(
-            written / "check", "--debug", "check", "--config", str(config), environment=ENVIRONMENT
+            written / "check", "--debug", "check", "--no-spark", "--config", str(config), environment=ENVIRONMENT
         ) as check:
             checked = check.await_end(90)
         with Running(written / "run", config) as monitor:

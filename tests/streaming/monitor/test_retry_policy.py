@@ -92,6 +92,26 @@ def test_what_passes_is_waited_for_and_reported_once(
     assert (1, 2) == (reported.count(event), len(reported))
 
 
+def test_program_code_that_may_not_be_loaded_is_the_end(failing: RetryPolicy) -> None:
+    """A disk mounted noexec stays so: the next start would fail as this one did."""
+    error = RuntimeError("Job aborted\nCaused by: java.lang.UnsatisfiedLinkError: failed to map segment")
+
+    with pytest.raises(CannotTellError, match=r"^java\.io\.tmpdir: found .*noexec"):
+        failing.pause_seconds(error, got_on=False)
+
+
+def test_why_it_ended_is_known_until_a_batch_is_finished(failing: RetryPolicy, reachable: list[bool]) -> None:
+    """For /ready: the last reason, brokers that are away as what they are."""
+    assert failing.why() is None
+    failing.pause_seconds(UNKNOWN, got_on=False)
+    assert "something" == failing.why()
+    reachable[0] = False
+    failing.pause_seconds(UNKNOWN, got_on=False)
+    assert "nobody answers" == failing.why()
+    failing.finished_batch()
+    assert failing.why() is None
+
+
 def test_what_is_not_known_is_waited_for_too(failing: RetryPolicy) -> None:
     """A slow machine looks like this. Reported once until a micro-batch is finished, with the count; never the end."""
     with capture_logs() as lines:

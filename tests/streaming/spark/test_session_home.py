@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pyspark
 import pytest
@@ -19,7 +20,8 @@ def test_spark_is_found_in_whatever_a_directory_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
     """A state directory that was copied or restored may hold directories in the place of links: they are replaced."""
-    monkeypatch.delenv("SPARK_HOME", raising=False)
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
     for part in ("bin", "jars"):
         place = tmp_path / "spark-home" / part
         if left == "copies":
@@ -34,6 +36,49 @@ def test_spark_is_found_in_whatever_a_directory_holds(
         for part in ("bin", "jars"):
             assert Path(pyspark.__file__).parent / part == (home / part).readlink()
     assert "SPARK_HOME" not in os.environ
+
+
+def test_another_spark_of_the_machine_is_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its jars nor its defaults; what others are told of it is as before."""
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark-3.5")
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    with launch_environment.home_without_archives(tmp_path):
+        assert str(tmp_path / "spark-home") == os.environ["SPARK_HOME"]
+        assert not Path(os.environ["SPARK_CONF_DIR"]).exists()
+    assert ("/opt/spark-3.5", "/etc/spark") == (os.environ["SPARK_HOME"], os.environ["SPARK_CONF_DIR"])
+
+    installed = str(Path(pyspark.__file__).parent)
+    with monkeypatch.context() as training:
+        # What makes the archive of classes starts from there: such a JVM looks for jars where they were.
+        training.setenv("SPARK_HOME", installed)
+        with launch_environment.home_without_archives(tmp_path):
+            assert installed == os.environ["SPARK_HOME"]
+
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with launch_environment.home_without_archives(tmp_path):
+        assert ("/opt/spark-3.5", "/etc/spark") == (os.environ["SPARK_HOME"], os.environ["SPARK_CONF_DIR"])
+
+
+def test_a_machine_need_not_know_its_name_nor_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local driver is on loopback; a user without an entry gets a name, in variables and in Hadoop's login."""
+    for name in ("SPARK_LOCAL_IP", "SPARK_USER", "HADOOP_USER_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    gateway = MagicMock()
+    login = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+    with launch_environment.names_that_need_not_be_known(is_local=True):
+        assert ("127.0.0.1", None) == (os.environ["SPARK_LOCAL_IP"], os.environ.get("SPARK_USER"))
+    launch_environment.named_user(gateway)
+    assert not login.setLoginUser.called
+    assert {} == launch_environment.settings_without_home(Path("/state"))
+
+    monkeypatch.setattr(os, "getuid", lambda: 1_000_650_000)
+    with launch_environment.names_that_need_not_be_known(is_local=False):
+        assert (None, "group-monitor") == (os.environ.get("SPARK_LOCAL_IP"), os.environ["SPARK_USER"])
+    launch_environment.named_user(gateway)
+    assert {"spark.jars.ivy": "/state/ivy"} == launch_environment.settings_without_home(Path("/state"))
+    login.createRemoteUser.assert_called_once_with("group-monitor")
+    login.setLoginUser.assert_called_once_with(login.createRemoteUser.return_value)
+    assert "SPARK_USER" not in os.environ
 
 
 def test_only_the_jvm_writes_to_its_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

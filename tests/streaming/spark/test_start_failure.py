@@ -34,7 +34,7 @@ Error: Could not create the Java Virtual Machine.
     ("printed", "said"),
     [
         (CAUSES, "java.io.IOException: full"),
-        (NO_HEAP, "Invalid maximum heap size: -Xmx2x"),
+        ("Error: a b\n", "Error: a b"),
         ("\nit went\n\n", "it went"),
         ("", "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number."),
     ],
@@ -49,6 +49,52 @@ def test_jvm_that_ended_is_known_by_what_it_printed(tmp_path: Path, printed: str
     raised = start_failure.of(ENDED, log, before)
 
     assert f"spark: found one that does not start ({said}), accepted: one that does; see {log}" == str(raised)
+    assert 3 == raised.exit_status
+
+
+@pytest.mark.parametrize(
+    ("printed", "conf", "option"),
+    [
+        (NO_HEAP, {}, "spark.driver_memory: found"),
+        ("Error: Could not parse Master URL: 'locl[2]'\n", {}, "spark.master: found"),
+        (
+            "Caused by: java.lang.IllegalArgumentException: spark.sql.shuffle.partitions should be int, but was ten\n",
+            {"spark.sql.shuffle.partitions": "ten"},
+            "spark.conf: found spark.sql.shuffle.partitions, with",
+        ),
+        (
+            "Unrecognized VM option 'UseNoGC'\n",
+            {"spark.driver.extraJavaOptions": "-XX:+UseNoGC"},
+            "spark.conf: found spark.driver.extraJavaOptions, with",
+        ),
+        (
+            "The stack is too small\nError: Could not create the Java Virtual Machine.\n",
+            {"spark.driver.extraJavaOptions": "-Xss1k"},
+            "spark.conf: found spark.driver.extraJavaOptions, with which Spark does not start (The stack is too small",
+        ),
+        (
+            'Caused by: java.lang.NumberFormatException: For input string: "lots"\n',
+            {"spark.memory.fraction": "lots"},
+            "spark.conf: found spark.memory.fraction, with",
+        ),
+    ],
+)
+def test_an_option_at_fault_is_named(tmp_path: Path, printed: str, conf: dict[str, str], option: str) -> None:
+    """It is the user's to change: exit status 2."""
+    log = tmp_path / "spark.log"
+    log.write_text(printed, "utf-8")
+    raised = start_failure.of(ENDED, log, 0, conf)
+
+    assert str(raised).startswith(option)
+    assert 2 == raised.exit_status
+
+
+def test_a_setting_that_is_not_spoken_of_is_not_blamed(tmp_path: Path) -> None:
+    """Nor one whose name is the beginning of another's."""
+    log = tmp_path / "spark.log"
+    log.write_text("Caused by: java.io.IOException: spark.ui.port.max is not known\n", "utf-8")
+    raised = start_failure.of(ENDED, log, 0, {"spark.ui.port": "1", "spark.app.id": "x"})
+
     assert 3 == raised.exit_status
 
 

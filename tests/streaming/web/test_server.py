@@ -554,6 +554,26 @@ def test_probes_name_nothing_to_who_has_no_credentials() -> None:
     assert whole.json()["source"] == AsgiClient(pages_of(board).app).get("/ready").json()["source"]
 
 
+def test_why_reading_ended_is_said_while_something_is_missing() -> None:
+    """A failure that is tried again has its reason in /ready; who has no credentials sees that there is one."""
+    board = Board(EndOffsets())
+    why: list[str | None] = [None]
+    board.health.show_failure(lambda: why[0])
+    board.health.expect_batches(one_reader=False)
+    right = "Basic " + base64.b64encode(f"any:{TOKEN.token}".encode()).decode()
+    client = AsgiClient(pages_of(board, TOKEN).app)
+
+    def failures(headers: dict[str, str]) -> list[str]:
+        answer = client.get("/ready", headers=headers)
+        assert 503 == answer.status_code
+        return [each["failure"] for each in answer.json()["missing"] if "failure" in each]
+
+    assert [] == failures({"authorization": right})
+    why[0] = "kafka-1.internal:9092: refused"
+    assert [why[0]] == failures({"authorization": right})
+    assert [HIDDEN] == failures({})
+
+
 # --- events as they come ---
 
 
