@@ -32,13 +32,19 @@ def consumer_join(
     instance_id: str | None = None,
     classic: ClassicMemberMetadata | None = None,
     server_assignor: str | None = None,
+    client_id: str = "client",
 ) -> list[RecordBytes]:
     """A member joins and the target is computed at once; it owns `assigned`, its whole target by default."""
     target = targets[member_id]
     owned = target if assigned is None else assigned
     return [
         builders.consumer_group_member_subscription(
-            group, member_id, instance_id=instance_id, classic=classic, server_assignor=server_assignor
+            group,
+            member_id,
+            instance_id=instance_id,
+            classic=classic,
+            server_assignor=server_assignor,
+            client_id=client_id,
         ),
         builders.consumer_group_epoch(group, epoch),
         *retarget(group, epoch, targets),
@@ -166,14 +172,19 @@ def converted_to_consumer(
     members: Targets,
     instance_ids: Mapping[str, str] | None = None,
     classic: ClassicMemberMetadata | None = None,
+    client_ids: Mapping[str, str] | None = None,
 ) -> list[RecordBytes]:
     """First half of an online upgrade: the classic group as a consumer group of the same epoch."""
-    named = instance_ids or {}
+    named, called = instance_ids or {}, client_ids or {}
     return [
         builders.group_metadata_tombstone(group),
         *(
             builders.consumer_group_member_subscription(
-                group, member, instance_id=named.get(member), classic=classic or speaks_classic()
+                group,
+                member,
+                instance_id=named.get(member),
+                classic=classic or speaks_classic(),
+                client_id=called.get(member, "client"),
             )
             for member in members
         ),

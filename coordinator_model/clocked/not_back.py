@@ -55,7 +55,7 @@ def members_not_back(moment: Moment) -> Iterator[Event]:
         # One of which nothing is known was away before anything was seen of the group.
         "missing_members": [
             {"instance_id": of.instance_id, "client_id": of.client_id, "client_host": of.client_host}
-            for of in roll.places
+            for of in roll_members.free_places(roll, found.missing)
             if of.instance_id or of.client_id or of.client_host
         ][:MOST_NAMED],
     }

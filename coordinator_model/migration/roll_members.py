@@ -5,9 +5,9 @@ its members, for as long as a session lasts: until then a process that was kille
 were before says `phases.lately`: a scale-in after which the group came to rest is no part of the roll.
 
     a member             the free places
-    leaves               one more, the latest
+    leaves               one more, the latest; none where one like it came ahead, which is in its place now
     comes                one less: that of its instance id; else of its client id and host; else the earliest
-    beyond those before  none: a new process came before the one that it replaces went
+    beyond those before  none: it came ahead of the one that it replaces
 
 So in a roll whose restarts overlap each place is free for the time of one restart, although somebody is missing all the
 time. A place that is free for longer than a restart takes, five minutes and no less than the greatest session timeout,
@@ -17,6 +17,7 @@ is gone, even if other members come meanwhile. The next roll begins with those t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from coordinator_model.migration import phases
@@ -57,14 +58,16 @@ def follow(state: GroupState, step: Step, position: Position, *, was_mixed: bool
             Place(since_ms=of.since_ms, offset=position.offset, client_id=of.client_id, client_host=of.client_host)
             for of in migration.vacancies
         )
+        came = [of for name, of in phases.by_name(after).items() if name not in phases.by_name(before)]
+        roll.ahead = tuple(_place(of, position) for of in came[len(came) - max(0, members - size) :])
     elif roll is not None:
-        roll.places = _advanced(roll, before, after, position)
+        _advance(roll, before, after, position)
     migration.roll = roll
     if roll is None:
         return
     roll.session_ms = max(roll.session_ms, *_sessions_ms(after))
     missing = max(0, roll.members_before - members)
-    free = roll.places[max(0, len(roll.places) - missing) :]
+    free = roll.places[max(0, len(roll.places) - missing - len(roll.ahead)) :]
     unseen = min(missing, MOST_PLACES) - len(free)
     roll.places = (*free, *(Place(since_ms=time_ms, offset=position.offset) for _ in range(unseen)))
     if not missing:
@@ -72,8 +75,17 @@ def follow(state: GroupState, step: Step, position: Position, *, was_mixed: bool
         roll.complete_ms = None if migration.mixed else complete_ms or time_ms
         return
     roll.complete_ms = None
+    if roll.since_ms is None and not begins:
+        # While as many were there as before, none of the places counted.
+        roll.places = tuple(replace(place, since_ms=time_ms, offset=position.offset) for place in roll.places)
     if roll.since_ms is None or time_ms - roll.since_ms <= wait_ms(roll):
-        roll.since_ms, roll.offset = roll.places[0].since_ms, roll.places[0].offset
+        first = free_places(roll, missing)[0]
+        roll.since_ms, roll.offset = first.since_ms, first.offset
+
+
+def free_places(roll: Roll, missing: int) -> tuple[Place, ...]:
+    """Those of the members that are missing: the latest, because others may be taken by who came ahead."""
+    return roll.places[max(0, len(roll.places) - missing) :]
 
 
 def wait_ms(roll: Roll) -> int:
@@ -109,27 +121,47 @@ def _converts(before: Membership, after: Membership) -> bool:
     return before.exists and {before.type, after.type} == {CLASSIC, CONSUMER}
 
 
-def _advanced(roll: Roll, before: Membership, after: Membership, position: Position) -> tuple[Place, ...]:
+def _advance(roll: Roll, before: Membership, after: Membership, position: Position) -> None:
     was, now = phases.by_name(before), phases.by_name(after)
-    places = list(roll.places)
+    places, ahead, size = list(roll.places), list(roll.ahead), len(was)
     for name, of in now.items():
-        if name not in was and places:
-            process = (of.client_id, of.client_host)
-            same = next((place for place in places if of.instance_id is not None and place.instance_id == name), None)
-            like = next((place for place in places if (place.client_id, place.client_host) == process), None)
-            places.remove(same or like or places[0])
-    places += [
-        Place(
-            since_ms=position.timestamp_ms,
-            offset=position.offset,
-            instance_id=of.instance_id,
-            client_id=of.client_id,
-            client_host=of.client_host,
-        )
-        for name, of in was.items()
-        if name not in now
-    ]
-    return tuple(places)
+        if name in was:
+            continue
+        came = _place(of, position)
+        taken = _like(places, came)
+        if taken is None and places and size < roll.members_before:
+            taken = places[max(0, len(places) - (roll.members_before - size))]
+        if taken is None:
+            ahead.append(came)
+        else:
+            places.remove(taken)
+        size += 1
+    for name, of in was.items():
+        if name not in now:
+            gone = _place(of, position)
+            replaced_by = _like(ahead, gone)
+            if replaced_by is None:
+                places.append(gone)
+            else:
+                ahead.remove(replaced_by)
+    roll.places, roll.ahead = tuple(places), tuple(ahead[-MOST_PLACES:])
+
+
+def _place(of: phases.AnyMember, position: Position) -> Place:
+    return Place(
+        since_ms=position.timestamp_ms,
+        offset=position.offset,
+        instance_id=of.instance_id,
+        client_id=of.client_id,
+        client_host=of.client_host,
+    )
+
+
+def _like(places: list[Place], member: Place) -> Place | None:
+    """The place of a member: by its instance id, else by its client id and host."""
+    same = (of for of in places if member.instance_id is not None and of.instance_id == member.instance_id)
+    process = (member.client_id, member.client_host)
+    return next(same, None) or next((of for of in places if (of.client_id, of.client_host) == process), None)
 
 
 def _sessions_ms(membership: Membership) -> list[int]:

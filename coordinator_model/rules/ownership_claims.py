@@ -17,6 +17,9 @@ of that join one by one, so their claims are of different times and none of them
 first record seen of a group, which a downgrade may have written. In the first round after it each names the epoch that
 it had reached in the consumer group, which need not be the others': a claim is stale there only if it is older than
 what the same member said before.
+
+A claim of this very generation is of another one of its number: its record was lost with the log's tail, and the
+coordinator counted on from the one before. Who was in it and who was not is nowhere written, so none is judged.
 """
 
 from __future__ import annotations
@@ -48,6 +51,8 @@ def stale_claims(transition: Transition) -> Iterator[Finding]:
     claims = {member.member_id: member.claim for member in after.members.values() if member.claim is not None}
     # Who was in the newest generation and got nothing there makes the claims of older ones stale, too.
     newest = max((claim.generation for claim in claims.values()), default=-1)
+    if newest >= after.generation:
+        return
     claims = {member_id: claim for member_id, claim in claims.items() if claim.owned and claim.generation >= 0}
     current = {member_id: claim for member_id, claim in claims.items() if claim.generation == newest}
     reached = _reached_in_consumer_group(state, before)

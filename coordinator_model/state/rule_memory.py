@@ -132,7 +132,10 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A member that left in a roll, and in whose place none has come yet; `roll_members.py` holds the rules."""
+    """A member that left in a roll, and in whose place none has come yet; `roll_members.py` holds the rules.
+
+    Or one that came before the member that it replaces went: since when, and who.
+    """
 
     since_ms: int
     offset: int = -1
@@ -151,6 +154,8 @@ class Roll:
     """The greatest session timeout of its members."""
     places: tuple[Place, ...] = ()
     """Earliest first."""
+    ahead: tuple[Place, ...] = ()
+    """Members beyond those before; earliest first."""
     since_ms: int | None = None
     offset: int = -1
     """Since when members are missing, and where that was written; None while none is."""

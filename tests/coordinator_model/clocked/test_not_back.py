@@ -1,6 +1,6 @@
 """Rolls that leave a group with fewer members than before, and what only looks like them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Final
@@ -38,11 +38,14 @@ def classic(generation: int, *members: str, session_ms: int = 45_000) -> RecordB
     return group_metadata("g", generation=generation, members=of)
 
 
-def converts(generation: int, old: Iterable[str], new: str) -> list[RecordBytes]:
+def converts(
+    generation: int, old: Iterable[str], new: str, client_ids: Mapping[str, str] | None = None
+) -> list[RecordBytes]:
     """The first upgraded member joins."""
+    called = client_ids or {}
     return [
-        *converted_to_consumer("g", generation=generation, members={name: {} for name in old}),
-        *consumer_join("g", new, epoch=generation + 1, targets={new: {}}),
+        *converted_to_consumer("g", generation=generation, members={name: {} for name in old}, client_ids=called),
+        *consumer_join("g", new, epoch=generation + 1, targets={new: {}}, client_id=called.get(new, "client")),
     ]
 
 
@@ -94,6 +97,30 @@ def test_member_lost_in_a_hurried_roll_is_reported_once_with_what_is_known_of_it
     assert (LOST_AT, "warning", False) == (event.time_ms, event.severity, event.inferred)
     assert (2, 1, 1) == tuple(event.detail[name] for name in ("members_before", "members", "missing"))
     assert ["client"] == [of["client_id"] for of in event.detail["missing_members"]]
+
+
+@pytest.mark.parametrize("expired", ["c1 c2 c3", "c3 c2 c1", "c2 c1 c3", "c3 c1 c2"])
+@pytest.mark.parametrize("lost", ["c2", "c2 c3", "c1 c2 c3"])
+def test_member_lost_is_named_in_whatever_order_sessions_end(lost: str, expired: str) -> None:
+    """All were killed at once: who took their place came before the coordinator noticed, and may be gone, too."""
+    client_ids = {name: f"of-{name[1]}" for name in ("c1", "c2", "c3", "n1", "n2", "n3")}
+    back = [f"n{number}" for number in (1, 2, 3) if number == 1 or f"c{number}" not in lost]
+    epoch, moments = (
+        count(3),
+        [at(0, classic(1, "c1", "c2", "c3")), at(10 * SECOND, *converts(1, ("c1", "c2", "c3"), "n1", client_ids))],
+    )
+    moments += [
+        at(11 * SECOND, *consumer_join("g", of, epoch=next(epoch), targets={of: {}}, client_id=client_ids[of]))
+        for of in back[1:]
+    ]
+    gone = [*expired.split(), *(["n1"] if "c1" in lost else [])]
+    moments += [at(40 * SECOND + number * SECOND, *leaves(next(epoch), of)) for number, of in enumerate(gone)]
+
+    (event,) = not_back(*moments, until_ms=60 * MINUTE)
+
+    assert {client_ids[of] for of in lost.split()} == {of["client_id"] for of in event.detail["missing_members"]}
+    assert len(lost.split()) == event.detail["missing"]
+    assert 40 * SECOND <= event.time_ms < 50 * SECOND
 
 
 def test_alarm_ends_when_as_many_are_there_and_says_so() -> None:

@@ -89,6 +89,16 @@ def test_claim_is_stale_although_nobody_got_anything_in_the_newer_generation() -
     assert [] == reported.details("handover_without_revocation")
 
 
+def test_claims_of_a_generation_that_the_log_lost_are_not_judged() -> None:
+    """The coordinator counted on from the record that was left: others were in another generation of that number."""
+    others = member("a", {"t": [0]}, owned={}, owned_generation=6)
+    left_out = member("b", {"t": [1]}, owned={"t": [1]}, owned_generation=5)
+
+    assert [] == findings(history(FORMER, at(0, generation(6, others, left_out))).replayed())
+    (stale,) = findings(history(FORMER, at(0, generation(7, others, left_out))).replayed())
+    assert "stale_claim" == stale[0]
+
+
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky"])
 def test_claims_are_read_where_the_assignor_puts_them(protocol: str) -> None:
     """The sticky assignor's are in its user data; the cooperative one's generation may be four bytes of it."""

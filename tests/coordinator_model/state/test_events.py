@@ -34,10 +34,10 @@ def test_vocabulary_is_the_contracts() -> None:
 
 
 def test_what_wakes_people_is_critical() -> None:
-    """Two owners of one partition, two processes of one name, a rebalance that does not end: nothing else."""
-    assert {"duplicate_assignment", "rebalance_stuck", "static_member_contended"} == {
-        kind for kind, severity in SEVERITIES.items() if severity == CRITICAL
-    }
+    """Two owners of a partition, two processes of a name, a rebalance without end, groups without coordinator alone."""
+    woken = {"duplicate_assignment", "rebalance_stuck", "static_member_contended", "coordinator_not_loaded"}
+
+    assert woken == {kind for kind, severity in SEVERITIES.items() if severity == CRITICAL}
 
 
 def test_view_has_the_contracts_fields_and_an_id() -> None:

@@ -209,6 +209,7 @@ FULL: Final = GroupState(
             members_before=4,
             session_ms=60_000,
             places=(Place(since_ms=1, offset=2, instance_id="i", client_id="c", client_host="/h"),),
+            ahead=(Place(since_ms=1, offset=2, instance_id="j", client_id="d", client_host="/h"),),
             since_ms=1,
             offset=2,
             complete_ms=3,

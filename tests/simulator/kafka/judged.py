@@ -40,8 +40,9 @@ class Worth(NamedTuple):
 WORTH: Final[Mapping[str, Worth]] = {
     # It closed, and the record has that very moment.
     "static_member_absent": Worth(("closed",), 100),
-    # A classic process was started in a group of the consumer protocol: it joins when it is let in.
-    "downgrade_started": Worth(("rolled_down",), 60_000),
+    # A classic process was started in a group of the consumer protocol: it joins when it is let in. Where the log
+    # begins in the middle of the roll, which way that goes shows only with its end.
+    "downgrade_started": Worth(("rolled_down",), 120_000),
     # It remembers what it had when others took that over, and says so as it joins again; a round takes the slowest's
     # poll, and what the leader needs. It was removed meanwhile, or a round went on without its knowing.
     "stale_claim": Worth(("removed", "resumed"), 60_000),
