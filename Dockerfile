@@ -15,8 +15,8 @@ WORKDIR /build
 COPY Makefile pyproject.toml requirements.lock requirements.run.lock requirements.extras.lock ./
 COPY conf/ivy.xml conf/ivysettings.xml conf/jars.sha256 conf/
 COPY streaming/__init__.py streaming/
-COPY streaming/base/__init__.py streaming/base/errors.py streaming/base/
-COPY streaming/spark/__init__.py streaming/spark/java.py streaming/spark/
+COPY streaming/base/__init__.py streaming/base/atomic_files.py streaming/base/errors.py streaming/base/places.py streaming/base/
+COPY streaming/spark/__init__.py streaming/spark/cds_archive.py streaming/spark/java.py streaming/spark/
 RUN make setup
 # With requirements.extras.lock the image can sign for Amazon MSK and export by OTLP: `--build-arg LOCK=…`.
 ARG LOCK=requirements.run.lock

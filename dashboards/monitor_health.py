@@ -162,10 +162,16 @@ _OPTIONAL: Final = (
         CLUSTERS,
         "Silence of the monitor",
         [Query(signal="source_age", legend="{{cluster}}")],
+        span=8,
         limit=at.SOURCE_AGE_SECONDS,
     ),
-    timeseries_panel(CLUSTERS, "Series per partition are on", [Query(signal="partition_series", legend="{{cluster}}")]),
-    timeseries_panel(CLUSTERS, "Size of the history", [Query(signal="history_bytes", legend="{{cluster}}")]),
+    timeseries_panel(
+        CLUSTERS,
+        "Series per partition are on",
+        [Query(signal="partition_series", legend="{{cluster}}")],
+        span=8,
+    ),
+    timeseries_panel(CLUSTERS, "Size of the history", [Query(signal="history_bytes", legend="{{cluster}}")], span=8),
     timeseries_panel(
         CLUSTERS,
         "Waits for a sink",

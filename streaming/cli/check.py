@@ -18,7 +18,7 @@ import typer
 from streaming.base.errors import MonitorError, UsageError
 from streaming.base.text import printable
 from streaming.cli.render import output
-from streaming.cli.run import ConfigFile, Settings, load_config
+from streaming.cli.run import ConfigFile, SettingOptions, load_config
 
 if TYPE_CHECKING:
     from streaming.config.loading import Config
@@ -35,7 +35,7 @@ _OF_A_TRIAL: "Final[Mapping[bool | None, Status]]" = {True: "ok", False: "fail",
 def check(  # noqa: PLR0913 - a command's options are its arguments
     context: typer.Context,
     config: ConfigFile = None,
-    settings: Settings = None,
+    settings: SettingOptions = None,
     create_topics: Annotated[
         bool, typer.Option("--create-topics", help="Make the topics of kafka_sink that are not there.")
     ] = False,

@@ -9,7 +9,7 @@ import typer
 
 from streaming.base.errors import UsageError
 from streaming.cli.render import output
-from streaming.cli.run import ConfigFile, Settings, load_config
+from streaming.cli.run import ConfigFile, SettingOptions, load_config
 
 Seconds = Annotated[
     float | None,
@@ -35,7 +35,7 @@ BootstrapServer = Annotated[
 def demo(  # noqa: PLR0913 - a command's options are its arguments
     context: typer.Context,
     config: ConfigFile = None,
-    settings: Settings = None,
+    settings: SettingOptions = None,
     seconds: Seconds = None,
     bootstrap_server: BootstrapServer = None,
     yes: Annotated[

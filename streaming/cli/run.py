@@ -17,7 +17,7 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="Configuration (YAML); conf/reference.yaml has all of it."),
 ]
-Settings = Annotated[
+SettingOptions = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="OPTION=VALUE", help="Set one option, e.g. http.port=0; may be repeated."),
 ]
@@ -33,7 +33,7 @@ def run(
             help="Configuration (YAML); conf/reference.yaml has all of it. Once more: another cluster, same process.",
         ),
     ] = None,
-    settings: Settings = None,
+    settings: SettingOptions = None,
     standby: Annotated[
         bool, typer.Option("--standby", help="Wait while another monitor has state.dir, then take over from it.")
     ] = False,

@@ -3,10 +3,10 @@
 import typer
 
 from streaming.cli.render import output
-from streaming.cli.run import ConfigFile, Settings, load_config
+from streaming.cli.run import ConfigFile, SettingOptions, load_config
 
 
-def serve(context: typer.Context, config: ConfigFile = None, settings: Settings = None) -> None:
+def serve(context: typer.Context, config: ConfigFile = None, settings: SettingOptions = None) -> None:
     """Serve page, metrics and API from the Kafka topics a monitor writes, without Spark, until Ctrl-C."""
     output.set_up_logging(context, clients_silent=True)
     loaded = load_config(config, settings)

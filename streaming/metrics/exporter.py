@@ -20,7 +20,7 @@ from streaming.metrics import text_format
 from streaming.metrics.catalogue import CATALOGUE, LOG_ONLY
 from streaming.metrics.group_metrics import ALL_GROUPS, DURATION, GroupShard, Moment
 from streaming.metrics.page import Page, release_memory
-from streaming.metrics.partition_series import PartitionSeries, Said, chosen
+from streaming.metrics.partition_series import PartitionSeries, Switch, chosen
 from streaming.metrics.text_format import END_OF_OPENMETRICS
 from streaming.metrics.unzipping import GZIP
 
@@ -53,7 +53,7 @@ class Exporter:
         board: Board,
         cluster: str,
         *,
-        partition_series: Said = True,
+        partition_series: Switch = True,
         partition_series_limit: int = 50_000,
         rebalance_histogram: bool = True,
         scope: Scope | None = None,

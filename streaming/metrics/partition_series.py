@@ -14,7 +14,8 @@ from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
 from streaming.end_offsets.store import Topic
 
-Said = bool | Literal["auto"]
+Switch = bool | Literal["auto"]
+"""On, off, or by how many series they would be."""
 
 OF_AN_OFFSET: Final = 4
 """Offset, its age, lag, lag in time."""
@@ -34,7 +35,7 @@ class PartitionSeries:
         scope: what has series at all.
     """
 
-    def __init__(self, said: Said, limit: int, scope: Scope) -> None:
+    def __init__(self, said: Switch, limit: int, scope: Scope) -> None:
         self._said = said
         self._limit = limit
         self._scope = scope
