@@ -250,7 +250,6 @@ class LoadWatch:
                 answers = self._connection.client.describe([*asked.values()], broker)
             except (KafkaError, OSError, RuntimeError) as error:
                 failed = failed or error
-                self._board.ends.doubt_leaders()
                 continue
             for number, group in asked.items():
                 self._take(number, answers.get(group, ReportedGroup()), self._clock_ms())
@@ -289,6 +288,6 @@ class LoadWatch:
 def _places(partitions: Integers, members: Integers) -> Iterator[tuple[int, list[int]]]:
     """Partition → places of some of its groups, those with most members first."""
     order = np.lexsort((-members, partitions))
-    found, starts = np.unique(partitions[order], return_index=True)
-    for partition, start, end in zip(found.tolist(), starts.tolist(), [*starts.tolist()[1:], len(order)], strict=True):
-        yield partition, order[start : min(end, start + _TRIED)].tolist()
+    found, starts, counts = np.unique(partitions[order], return_index=True, return_counts=True)
+    for partition, start, count in zip(found.tolist(), starts.tolist(), counts.tolist(), strict=True):
+        yield partition, order[start : start + min(count, _TRIED)].tolist()

@@ -172,6 +172,15 @@ def test_silence_before_the_monitor_started_is_no_habit() -> None:
     rig.fails()
 
 
+def test_cluster_without_groups_is_measured_like_any_other() -> None:
+    """Nothing can be asked, and what measures lag goes on; it once ended with each look."""
+    rig = Rig()
+    rig.watch.look(measure(table_of([]), rig.board.ends, rig.now_ms), rig.now_ms)
+    rig.watch.check()
+
+    assert [] == rig.cluster.asked
+
+
 def test_quiet_groups_are_no_alarm() -> None:
     """They write nothing, against their habit, and their coordinator is there; it is asked once a minute."""
     rig = Rig()
