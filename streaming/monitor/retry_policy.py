@@ -7,12 +7,14 @@
     the disk of the checkpoint is full                 tried again without end; reported once, and when it is over
     brokers cannot be reached                          as above; after five seconds at most
     Java may not load program code from where it is    the end, with what helps
-    none of these (a slow machine: Spark waits 10 s    as the disk
+    none of these (a slow machine: Spark waits 10 s    as the disk; reported again when the reason is another
     for its Python, and has no option for it)
 
 The board keeps showing what was meanwhile, and how far behind it is.
 """
 
+import re
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +36,9 @@ cheap, and once they are back everybody waits for the monitor."""
 DISK_FULL: Final = ("No space left on device", "Disk quota exceeded")
 """What the system says when nothing more can be written."""
 
+ROOM_BYTES: Final = 1 << 20
+"""A disk with less is full: what fails on it need not say so, such as a start that could not make a socket."""
+
 DAMAGED: Final = (
     "Malformed log file",
     "Incomplete log file",
@@ -44,6 +49,8 @@ DAMAGED: Final = (
 
 WRITTEN_BY_ANOTHER: Final = "CONCURRENT_STREAM_LOG_UPDATE"
 """What Spark says when the next entry of the checkpoint is there already, and not of this query."""
+
+_NUMBERS: Final = re.compile(r"\d+")
 
 _log = get_logger("job")
 
@@ -56,6 +63,7 @@ class RetryPolicy:
         self._directory = Path(config.state.dir)
         self._brokers_away = self._disk_full = False
         self._in_a_row = self._unknown = 0
+        self._reported = ""
         self._why: str | None = None
 
     def why(self) -> str | None:
@@ -103,7 +111,7 @@ class RetryPolicy:
                 f"state.dir: found {str(self._directory)!r} of a log that was cut off or recreated "
                 f"({_lost(text)}), accepted: another state.dir, or {identity.REBUILD}"
             ) from error
-        if any(sign in text for sign in DISK_FULL):
+        if any(sign in text for sign in DISK_FULL) or _is_full(self._directory):
             if not self._disk_full:
                 _log.warning("disk_full", directory=str(self._directory), reason=first_line(error))
             self._disk_full = True
@@ -125,10 +133,19 @@ class RetryPolicy:
                 _log.warning("brokers_unreachable", reason=str(unreachable))
             self._brokers_away = True
             return LONGEST_FOR_BROKERS_SECONDS
-        if not self._unknown:
+        # The same one says other numbers each time: of objects of the JVM, of batches.
+        reason = _NUMBERS.sub("0", first_line(error))
+        if not self._unknown or reason != self._reported:
             _log.warning("query_failed", reason=first_line(error))
-        self._unknown += 1
+        self._unknown, self._reported = self._unknown + 1, reason
         return RETRY_DELAYS_SECONDS[-1]
+
+
+def _is_full(directory: Path) -> bool:
+    try:
+        return shutil.disk_usage(directory).free < ROOM_BYTES
+    except OSError:
+        return False
 
 
 def _lost(text: str) -> str:

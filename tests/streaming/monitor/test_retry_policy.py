@@ -1,6 +1,8 @@
 """Why a query ended: what passes is waited for, what does not is reported with the way out."""
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
@@ -16,6 +18,7 @@ from streaming.monitor.retry_policy import (
     DISK_FULL,
     LONGEST_FOR_BROKERS_SECONDS,
     RETRY_DELAYS_SECONDS,
+    ROOM_BYTES,
     RetryPolicy,
 )
 
@@ -67,6 +70,26 @@ def test_full_disk_is_no_damage(failing: RetryPolicy) -> None:
     error = RuntimeError(f"{DAMAGED[2]}\nCaused by: java.io.IOException: {DISK_FULL[0]}")
 
     assert RETRY_DELAYS_SECONDS[1] == failing.pause_seconds(error, got_on=False)
+
+
+def test_whatever_fails_on_a_full_disk_fails_for_that(failing: RetryPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where something else was known to fail before, and what failed now does not speak of the disk."""
+    with capture_logs() as lines:
+        failing.pause_seconds(UNKNOWN, got_on=True)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=ROOM_BYTES - 1))
+        failing.pause_seconds(UNKNOWN, got_on=False)
+
+    assert ["query_failed", "disk_full"] == [line["event"] for line in lines]
+
+
+def test_another_reason_is_reported_once_too(failing: RetryPolicy) -> None:
+    """What it failed with before hides it no longer; other numbers make no other reason."""
+    reasons = ["calling o449", "calling o450", "no worker", "no worker"]
+    with capture_logs() as lines:
+        for reason in reasons:
+            failing.pause_seconds(RuntimeError(reason), got_on=False)
+
+    assert ["calling o449", "no worker"] == [line["reason"] for line in lines]
 
 
 @pytest.mark.parametrize(
