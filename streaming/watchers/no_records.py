@@ -23,6 +23,9 @@ AT_ONCE: Final = 20
 """Partitions that one look reads from: a broker sends a whole batch of each."""
 
 EVERY_SECONDS: Final = 1.0
+
+RETRY_SECONDS: Final = 5.0
+"""How soon what was not answered is asked again."""
 AGAIN_SECONDS: Final = 600.0
 """After so long an offset is looked at again that gave no answer."""
 
@@ -94,6 +97,7 @@ class NoRecords:
         except (KafkaError, OSError, RuntimeError) as error:
             self._connection.drop()
             self._outage.failed(error)
+            self._asked |= {(*place, offset): now - AGAIN_SECONDS + RETRY_SECONDS for place, offset in places.items()}
             return
         self._outage.succeeded()
         self._refused |= dict.fromkeys(found.refused, now)

@@ -15,7 +15,7 @@ from streaming.board.lag_columns import LONGEST_REST, STANDS_MS
 from streaming.board.lag_history import LagHistory
 from streaming.end_offsets.first_records import FirstRecords
 from streaming.end_offsets.store import EndOffsets, TopicPartition
-from streaming.watchers.no_records import AGAIN_SECONDS, AT_ONCE, REFUSED_SECONDS, NoRecords
+from streaming.watchers.no_records import AGAIN_SECONDS, AT_ONCE, REFUSED_SECONDS, RETRY_SECONDS, NoRecords
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, board_of, log_ends, sample
 from tests.streaming.fake_cluster import FakeCluster
@@ -215,6 +215,21 @@ def test_brokers_that_are_away_are_said_once() -> None:
 
     assert 1 == len(lines)
     assert "at_least" == rig.offset()[2]
+
+
+def test_brokers_that_are_back_are_asked_soon() -> None:
+    """What they did not answer is not as good as answered: it was asked again after ten minutes."""
+    rig = Rig(END - 1)
+    rig.cluster.down = KafkaConnectionError("nobody there")
+    rig.look()
+    rig.cluster.down = None
+    before = len(rig.cluster.asked)
+    rig.look(RETRY_SECONDS - 1)
+    assert before == len(rig.cluster.asked)
+
+    rig.look(1)
+    assert before + 1 == len(rig.cluster.asked)
+    assert "no_record" == rig.offset()[2]
 
 
 def test_some_partitions_at_once() -> None:
