@@ -469,7 +469,7 @@ _MONITOR_ITSELF: Final = (
     Alert(
         name="KafkaGroupCoordinatorNotLoaded",
         event="coordinator_not_loaded",
-        condition=f"$not_loaded > {at.NONE.value}",
+        condition=f"$not_loaded > {at.NONE}",
         limits=(at.NONE,),
         wait=at.NOT_LOADED_SECONDS,
         severity=CRITICAL,

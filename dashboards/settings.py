@@ -6,7 +6,7 @@ lists them.
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -61,7 +61,7 @@ class Settings:
 
     Attributes:
         limits: name → figure, of limits that differ.
-        texts: name → text, likewise.
+        texts: name → text, of texts that differ.
     """
 
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -118,18 +118,23 @@ class Settings:
 
     def filled(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
         """JSON with figures in the place of limits' names; a text that is a name alone becomes a number."""
-        if isinstance(value, Mapping):
-            return {key: self.filled(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.filled(item) for item in value]
-        if not isinstance(value, str):
-            return value
-        alone = _TOKEN.fullmatch(value)
-        return self._value(alone[1]) if alone and not alone[2] else _TOKEN.sub(self._put, value)
+
+        def figured(text: str) -> int | str:
+            alone = _TOKEN.fullmatch(text)
+            return self._value(alone[1]) if alone and not alone[2] else _TOKEN.sub(self._put, text)
+
+        return _with_texts(value, figured)
 
     def board(self, written: dict[str, Any]) -> dict[str, Any]:
         """A dashboard in Grafana's classic schema with all that is set."""
-        made: dict[str, Any] = _replaced(self.filled(written), self._words())
+        words = self._words()
+
+        def worded(text: str) -> str:
+            for word, other in words.items():
+                text = text.replace(word, other)
+            return text
+
+        made: dict[str, Any] = _with_texts(self.filled(written), worded)
         datasource = self._text("datasource")
         for variable in made.get("templating", {}).get("list", ()) if datasource else ():
             if variable["type"] == "datasource":
@@ -177,25 +182,16 @@ class Settings:
 
 def in_percent_signs(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """JSON with limits' names as `%name%` and `%name:duration%`: of these, none is the beginning of another."""
-    if isinstance(value, Mapping):
-        return {key: in_percent_signs(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [in_percent_signs(item) for item in value]
-    if not isinstance(value, str):
-        return value
-    return _TOKEN.sub(lambda found: f"%{found[0].removeprefix('@')}%", value)
+    return _with_texts(value, lambda text: _TOKEN.sub(lambda found: f"%{found[0].removeprefix('@')}%", text))
 
 
-def _replaced(value: Any, words: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON
-    """JSON with other words in its texts, in their order."""
+def _with_texts(value: Any, changed: Callable[[str], Any]) -> Any:  # noqa: ANN401 - any JSON
+    """JSON with something else in the place of each text, keys aside."""
     if isinstance(value, Mapping):
-        return {key: _replaced(item, words) for key, item in value.items()}
+        return {key: _with_texts(item, changed) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, words) for item in value]
-    if isinstance(value, str):
-        for word, other in words.items():
-            value = value.replace(word, other)
-    return value
+        return [_with_texts(item, changed) for item in value]
+    return changed(value) if isinstance(value, str) else value
 
 
 DEFAULTS: Final = Settings()

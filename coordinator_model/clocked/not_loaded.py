@@ -9,8 +9,8 @@ of it: it stands still. So four things have to come together:
     that leader answers so for longer than a load of    a load may be long; a leader that moves, or is elected again,
     this size takes, and with each answer               loads from the beginning, and so does the time
     nothing is written meanwhile                        a coordinator that writes has loaded
-    that is against the habit of its groups             where silence is as long as that by habit, and where nobody is a
-                                                        member and nothing is known of a habit, nobody misses it
+    that is against the habit of its groups             silence as long as that may be a habit; where no habit is known,
+                                                        it is missed only where groups have members
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ def follow(state: GroupState, step: Step, position: Position, *, was_mixed: bool
             Place(since_ms=of.since_ms, offset=position.offset, client_id=of.client_id, client_host=of.client_host)
             for of in migration.vacancies
         )
-        came = [of for name, of in phases.by_name(after).items() if name not in phases.by_name(before)]
+        was = phases.by_name(before)
+        came = [of for name, of in phases.by_name(after).items() if name not in was]
         roll.ahead = tuple(_place(of, position) for of in came[len(came) - max(0, members - size) :])
     elif roll is not None:
         _advance(roll, before, after, position)

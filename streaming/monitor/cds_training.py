@@ -7,7 +7,6 @@ written in Python, the stateful step, a sink, the query started again on its che
 loaded is what a monitor loads, whatever the versions of Java and Spark are.
 """
 
-import os
 import sys
 import tempfile
 import time
@@ -41,7 +40,7 @@ from streaming.query.progress import COMMITS, MEMBERSHIP, Progress, ProgressList
 from streaming.query.row_codec import LOG_LAYOUT, packed
 from streaming.query.schemas import BUNDLE, OUTPUT, PACKED, OutputRow
 from streaming.query.task_keys import bundle_keys
-from streaming.spark import cds_archive, java, jvm_lifecycle, local_files, session
+from streaming.spark import cds_archive, java, jvm_lifecycle, launch_environment, local_files, session
 
 FORMAT: Final = "rehearsed_log"
 _QUERY: Final = "rehearsal"
@@ -144,30 +143,15 @@ def make(archive: Path) -> None:
         )
         log = directory / "spark.log"
         try:
-            with _installed_home(), _spark(config, log) as spark:
+            # From where it is installed: the JVM that uses an archive looks for the jars where they were then.
+            installed = {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
+            with launch_environment.environment(installed), _spark(config, log) as spark:
                 place = Location.of(directory, None)
                 place.mount(spark)
                 rehearse(spark, place.for_spark)
-            if not made.is_file():
-                raise CannotTellError(
-                    "class archive: found none made, accepted: a Java that has one of its own classes"
-                )
             cds_archive.keep(made, archive)
         except (PySparkException, OSError) as error:
             raise CannotTellError(f"class archive: {first_line(error)}") from error
-
-
-@contextmanager
-def _installed_home() -> Iterator[None]:
-    """Start Spark from where it is installed: the JVM that uses an archive looks for the jars where they were then."""
-    before = os.environ.get("SPARK_HOME")
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-    try:
-        yield
-    finally:
-        del os.environ["SPARK_HOME"]
-        if before is not None:
-            os.environ["SPARK_HOME"] = before
 
 
 @contextmanager

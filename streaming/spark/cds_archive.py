@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from streaming.base import atomic_files
+from streaming.base.errors import CannotTellError
 from streaming.base.places import IS_CHECKOUT, ROOT
 
 _INSTALLED: Final = Path(sys.prefix) / "share" / "group-monitor"
@@ -64,7 +65,14 @@ def is_whole(archive: Path) -> bool:
 
 
 def keep(made: Path, archive: Path) -> None:
-    """Put a new archive in its place; a JVM that uses the former one keeps it. Raises OSError."""
+    """Put a new archive in its place; a JVM that uses the former one keeps it.
+
+    Raises:
+        CannotTellError: none was made.
+        OSError: it cannot be put there.
+    """
+    if not made.is_file():
+        raise CannotTellError("class archive: found none made, accepted: a Java that has one of its own classes")
     archive.parent.mkdir(parents=True, exist_ok=True)
     said = json.dumps({"bytes": made.stat().st_size, "crc32": _crc32(made)})
     # Between these two steps the sum is another's, and a start goes without.

@@ -128,7 +128,7 @@ def home_without_archives(directory: Path) -> Iterator[None]:
         home = installed  # as an archive of classes is made
     else:
         _link(home, installed)
-    with _environment({"SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf")}):
+    with environment({"SPARK_HOME": str(home), "SPARK_CONF_DIR": str(home / "conf")}):
         yield
 
 
@@ -153,7 +153,7 @@ def names_that_need_not_be_known(*, is_local: bool) -> Iterator[None]:
     found = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}
     if not _is_user_known():
         found |= {"SPARK_USER": USER, "HADOOP_USER_NAME": USER}
-    with _environment({name: os.environ.get(name, value) for name, value in found.items()}):
+    with environment({name: os.environ.get(name, value) for name, value in found.items()}):
         yield
 
 
@@ -186,7 +186,7 @@ def named_user(gateway: Any) -> None:  # noqa: ANN401 - py4j has no types
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Variables that have these values meanwhile."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -206,14 +206,8 @@ def few_arenas() -> Iterator[None]:
 
     By default each of many threads may have one, and what it frees at the end of any but the first stays there.
     """
-    if _ARENAS in os.environ:
+    with environment({_ARENAS: os.environ.get(_ARENAS, "2")}):
         yield
-        return
-    os.environ[_ARENAS] = "2"
-    try:
-        yield
-    finally:
-        del os.environ[_ARENAS]
 
 
 @contextmanager
@@ -222,17 +216,8 @@ def names_in_utf8() -> Iterator[None]:
 
     Python takes the names of files for UTF-8 in any; Java in one without it has no such files.
     """
-    if locale.getencoding().upper() == "UTF-8":
+    with environment({} if locale.getencoding().upper() == "UTF-8" else {_LOCALE: "C.UTF-8"}):
         yield
-        return
-    before = os.environ.get(_LOCALE)
-    os.environ[_LOCALE] = "C.UTF-8"
-    try:
-        yield
-    finally:
-        del os.environ[_LOCALE]
-        if before is not None:
-            os.environ[_LOCALE] = before
 
 
 def code_archive(directory: Path) -> Path:
@@ -257,13 +242,8 @@ def not_on_the_command_line(settings: Mapping[str, str]) -> Iterator[None]:
         file.flush()
         # Without the second word the file would stand in for the machine's own spark-defaults.conf.
         words = ["--properties-file", file.name, "--load-spark-defaults", before or "pyspark-shell"]
-        os.environ[_SUBMIT_ARGUMENTS] = " ".join(words)
-        try:
+        with environment({_SUBMIT_ARGUMENTS: " ".join(words)}):
             yield
-        finally:
-            del os.environ[_SUBMIT_ARGUMENTS]
-            if before is not None:
-                os.environ[_SUBMIT_ARGUMENTS] = before
 
 
 def _property(value: str) -> str:

@@ -122,7 +122,7 @@ class LoadWatch:
     """The thread that asks.
 
     Args:
-        board: where the groups are, and the answers go; nobody is asked before it is ready.
+        board: where the groups are, and the answers go; no broker is asked before it is ready.
         connect: makes a client; called again after a failure.
         publish: takes events, each with its id.
         clock_ms: the wall clock, in milliseconds.

@@ -107,14 +107,22 @@ class Story:
             self._release, self.servers, "modern", name, TOPIC, self._directory, protocol="consumer"
         )
 
-    def _librdkafka(self, group: str, number: int, *, consumer: bool = False, instance_id: str | None = None) -> None:
+    def _librdkafka(
+        self,
+        group: str,
+        number: int,
+        *,
+        consumer: bool = False,
+        instance_id: str | None = None,
+        directory: Path | None = None,
+    ) -> None:
         name = f"{group}-{number}"
         self._members[name] = librdkafka(
             self.servers,
             group,
             name,
             TOPIC,
-            self._directory,
+            directory or self._directory,
             protocol="consumer" if consumer else "classic",
             instance_id=instance_id,
         )
@@ -124,10 +132,8 @@ class Story:
         self._members["static-1"].stop()
         directory = self._directory / "returned"
         directory.mkdir()
-        self._members["static-1"] = member = librdkafka(
-            self.servers, "static", "static-1", TOPIC, directory, protocol="classic", instance_id="static-1"
-        )
-        until(member.is_assigned, _RETURN_SECONDS, "the static member did not come back")
+        self._librdkafka("static", 1, instance_id="static-1", directory=directory)
+        until(self._members["static-1"].is_assigned, _RETURN_SECONDS, "the static member did not come back")
 
     def _produce(self) -> None:
         producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})

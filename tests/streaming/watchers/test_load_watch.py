@@ -93,12 +93,12 @@ class Rig:
         for _ in range(span_ms // LOOK_MS):
             self.look()
 
-    def told(self) -> list[dict[str, Any]]:
+    def reported(self) -> list[dict[str, Any]]:
         """Events, as they leave the monitor."""
         return [{**of} for of in self.board.latest_events(99) if of["kind"] == "coordinator_not_loaded"]
 
     def ends(self) -> list[str]:
-        return [of["detail"]["why"] for of in self.told() if of["detail"].get("cleared")]
+        return [of["detail"]["why"] for of in self.reported() if of["detail"].get("cleared")]
 
     def fails(self) -> None:
         """The broker restarts, and does not load: it is elected again, and the alarm opens."""
@@ -106,7 +106,7 @@ class Rig:
         self.leads(4, epoch=2)
         self.cluster.answer = NOT_COORDINATOR
         self.silent(GRACE_MS + SILENT_MS + 2 * LOOK_MS)
-        assert 1 == len(self.told())
+        assert 1 == len(self.reported())
 
 
 LATE_MS: Final = GRACE_MS + SILENT_MS + 60_000
@@ -119,10 +119,10 @@ def test_coordinator_that_did_not_load_is_reported_once_with_its_groups() -> Non
     rig.leads(4, epoch=2)
     rig.cluster.answer = NOT_COORDINATOR
     rig.silent(SILENT_MS + GRACE_MS)
-    assert [] == rig.told()
+    assert [] == rig.reported()
     rig.silent(60_000)
 
-    (said,) = rig.told()
+    (said,) = rig.reported()
     assert (None, "critical", 0, 129) == tuple(said[name] for name in ("group", "severity", "partition", "offset"))
     since_ms = NOW_MS + BUSY_MS + SILENT_MS
     assert since_ms == said["time"]
@@ -144,17 +144,17 @@ def test_load_that_never_ends_is_reported() -> None:
     rig.cluster.answer = LOADING
     rig.silent(LATE_MS)
 
-    assert ["COORDINATOR_LOAD_IN_PROGRESS"] == [of["detail"]["said"] for of in rig.told()]
+    assert ["COORDINATOR_LOAD_IN_PROGRESS"] == [of["detail"]["said"] for of in rig.reported()]
 
 
 def test_what_is_written_as_a_rule_is_missed_without_members_too() -> None:
-    """Whoever commits without being a member is missed by the habit alone."""
+    """A client that commits without being a member is missed by the habit alone."""
     rig = Rig(members=False)
     rig.busy()
     rig.cluster.answer = NOT_COORDINATOR
     rig.silent(LATE_MS)
 
-    assert 1 == len(rig.told())
+    assert 1 == len(rig.reported())
 
 
 def test_monitor_that_starts_afterwards_finds_it_by_the_members() -> None:
@@ -163,7 +163,7 @@ def test_monitor_that_starts_afterwards_finds_it_by_the_members() -> None:
     rig.cluster.answer = NOT_COORDINATOR
     rig.silent(LATE_MS)
 
-    assert 1 == len(rig.told())
+    assert 1 == len(rig.reported())
 
 
 def test_silence_before_the_monitor_started_is_no_habit() -> None:
@@ -187,7 +187,7 @@ def test_quiet_groups_are_no_alarm() -> None:
     rig.busy()
     rig.silent(10 * CALM_MS)
 
-    assert [] == rig.told()
+    assert [] == rig.reported()
     assert 10 == len(rig.cluster.asked)
 
 
@@ -197,7 +197,7 @@ def test_group_that_the_coordinator_does_not_know_is_no_alarm() -> None:
     rig.cluster.answer = None
     rig.silent(LATE_MS)
 
-    assert [] == rig.told()
+    assert [] == rig.reported()
 
 
 def test_long_load_is_no_alarm() -> None:
@@ -212,7 +212,7 @@ def test_long_load_is_no_alarm() -> None:
     rig.silent(LATE_MS)
 
     assert longest_ms > 4 * GRACE_MS
-    assert [] == rig.told()
+    assert [] == rig.reported()
 
 
 @pytest.mark.parametrize("answer", [NOT_COORDINATOR, LOADING])
@@ -227,18 +227,18 @@ def test_leader_that_moves_is_no_alarm(answer: ReportedGroup) -> None:
     rig.cluster.answer = STABLE
     rig.silent(LATE_MS)
 
-    assert [] == rig.told()
+    assert [] == rig.reported()
 
 
 def test_partition_without_leader_has_another_name() -> None:
-    """Nobody can be asked, and nothing of this is said."""
+    """There is no leader to ask, and nothing of this is said."""
     rig = Rig()
     rig.busy()
     rig.leads(None, epoch=2)
     rig.cluster.answer = NOT_COORDINATOR
     rig.silent(2 * LATE_MS)
 
-    assert ([], {}, []) == (rig.told(), rig.board.findings.not_loaded, rig.cluster.asked)
+    assert ([], {}, []) == (rig.reported(), rig.board.findings.not_loaded, rig.cluster.asked)
 
 
 def test_coordinator_that_writes_has_loaded() -> None:
@@ -250,7 +250,7 @@ def test_coordinator_that_writes_has_loaded() -> None:
         rig.silent(40_000)
         rig.look(wrote=1)
 
-    assert [] == rig.told()
+    assert [] == rig.reported()
 
 
 def test_silence_that_is_the_habit_is_no_alarm() -> None:
@@ -263,10 +263,10 @@ def test_silence_that_is_the_habit_is_no_alarm() -> None:
             rig.look(after_ms=1_000, wrote=1)
     rig.cluster.answer = NOT_COORDINATOR
     rig.silent(every_ms)
-    assert [] == rig.told()
+    assert [] == rig.reported()
 
     rig.silent(LATE_MS)
-    assert 1 == len(rig.told())
+    assert 1 == len(rig.reported())
 
 
 def test_what_nobody_misses_is_no_alarm() -> None:
@@ -275,7 +275,7 @@ def test_what_nobody_misses_is_no_alarm() -> None:
     rig.cluster.answer = NOT_COORDINATOR
     rig.silent(2 * LATE_MS)
 
-    assert [] == rig.told()
+    assert [] == rig.reported()
 
 
 def test_answers_that_are_far_apart_say_nothing_of_the_time_between() -> None:
@@ -289,9 +289,9 @@ def test_answers_that_are_far_apart_say_nothing_of_the_time_between() -> None:
     rig.cluster.down = None
     rig.look()
 
-    assert [] == rig.told()
+    assert [] == rig.reported()
     rig.silent(GRACE_MS + LOOK_MS)
-    assert 1 == len(rig.told())
+    assert 1 == len(rig.reported())
 
 
 def test_error_that_says_something_else_decides_nothing() -> None:
@@ -299,7 +299,7 @@ def test_error_that_says_something_else_decides_nothing() -> None:
     rig = Rig()
     rig.cluster.answer = ReportedGroup(away=True)
     rig.silent(LATE_MS)
-    assert [] == rig.told()
+    assert [] == rig.reported()
 
     rig = Rig()
     rig.fails()
@@ -315,7 +315,7 @@ def test_it_is_over_once_the_coordinator_answers() -> None:
     rig.cluster.answer = STABLE
     rig.silent(LATE_MS)
 
-    opened, cleared = rig.told()
+    opened, cleared = rig.reported()
     assert (["loaded"], "info", None) == (rig.ends(), cleared["severity"], cleared["group"])
     assert opened["detail"]["since"] == cleared["detail"]["since"] < cleared["detail"]["until"] == cleared["time"]
     assert {} == rig.board.findings.not_loaded
@@ -341,7 +341,7 @@ def test_it_is_over_with_its_leader_and_may_open_again_with_the_next(broker: int
 
     rig.leads(5, epoch=4)
     rig.silent(LATE_MS)
-    assert 3 == len(rig.told()) == len({of["id"] for of in rig.told()})
+    assert 3 == len(rig.reported()) == len({of["id"] for of in rig.reported()})
 
 
 def test_restarted_monitor_goes_on_with_what_was_open() -> None:
@@ -350,7 +350,7 @@ def test_restarted_monitor_goes_on_with_what_was_open() -> None:
     rig.fails()
     rig.watch = rig.started()
     rig.silent(LATE_MS)
-    assert (1, 1) == (len(rig.told()), len(rig.board.findings.not_loaded))
+    assert (1, 1) == (len(rig.reported()), len(rig.board.findings.not_loaded))
 
     rig.cluster.answer = STABLE
     rig.look()
@@ -369,7 +369,7 @@ def test_what_could_not_be_published_is_published_with_the_next_look() -> None:
     rig.watch._publish = rig.board.events.add
     rig.look()
 
-    assert 1 == len(rig.told())
+    assert 1 == len(rig.reported())
 
 
 def _full(_events: object) -> None:
@@ -420,7 +420,7 @@ def test_group_with_its_coordinator_elsewhere_is_not_asked_about() -> None:
     rig.cluster.answer = NOT_COORDINATOR
     rig.silent(LATE_MS)
 
-    assert ([], []) == (rig.told(), rig.cluster.asked)
+    assert ([], []) == (rig.reported(), rig.cluster.asked)
 
 
 def test_load_may_take_as_long_as_what_is_left_of_the_log_takes() -> None:
