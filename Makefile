@@ -5,6 +5,8 @@ SHELL := /bin/bash
 .PHONY: help setup classes demo test test-fast faults attack brokers chaos check bench cluster fuzz mutants soak soak-alerts soak-verdicts soak-hurried histories package package-test lock clean
 # Stages depend on each other's stamps, not on their order in the file; jars and packages are fetched one after the other.
 .NOTPARALLEL:
+# Some environments set it: each of the thousands of processes that tests start would compile what it imports again.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -38,7 +38,7 @@ class ProgressListener:
     """Passes each finished micro-batch of one query on to a plain callable; a session may run several.
 
     `on_start` gets the query's id, before its first micro-batch. `on_idle` is called when it has looked at the log and
-    there was nothing to read: at once where that comes first, and then now and then.
+    there was nothing to read: every second or so, but never for a query's first look.
 
     What `StreamingQueryListener` does in Spark's own way: it has all that a report holds fetched from the JVM first, a
     hundred metrics of the state store one after the other, which was a third of all processor time at a thousand

@@ -58,6 +58,9 @@ SETTINGS: Final = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # Timers are looked at with every batch; without this, empty batches would follow each other without end.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # The first look at a log with nothing new is not reported; the next one is, after so long (ten seconds by default),
+    # and only then is a monitor that was started again ready.
+    "spark.sql.streaming.noDataProgressEventInterval": "1000",
     # Of a query that does not say how many stateful tasks it has.
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
