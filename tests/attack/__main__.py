@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 from unittest import mock
 
-from streaming.demo import embedded_broker
 from streaming.demo.embedded_broker import EmbeddedBroker
 from tests.attack import results
 from tests.attack.attacks import ATTACKS, Attack
@@ -48,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found: list[Result] = []
     with ExitStack() as stack:
         directory = chosen.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="attack-")))
-        with mock.patch.object(embedded_broker, "_START_SECONDS", START_SECONDS):
+        with mock.patch.object(EmbeddedBroker, "_START_SECONDS", START_SECONDS):
             broker = stack.enter_context(EmbeddedBroker(directory / "broker"))
         make_topic(broker.bootstrap_servers)
         for kind in dict.fromkeys(attack.kind for attack in attacks):

@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 import pyspark
 import pytest
 
-from streaming.spark import launch_environment
+from streaming.spark import launch_environment, session
 
 
 @pytest.mark.parametrize("left", ["nothing", "links", "copies"])
@@ -79,6 +79,11 @@ def test_a_machine_need_not_know_its_name_nor_its_user(monkeypatch: pytest.Monke
     login.createRemoteUser.assert_called_once_with("group-monitor")
     login.setLoginUser.assert_called_once_with(login.createRemoteUser.return_value)
     assert "SPARK_USER" not in os.environ
+
+
+def test_that_there_is_nothing_new_is_said_within_a_second() -> None:
+    """Only then is the log compared with what was read of it, and a monitor that was started again ready."""
+    assert 1_000 >= int(session.SETTINGS["spark.sql.streaming.noDataProgressEventInterval"])
 
 
 def test_only_the_jvm_writes_to_its_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
