@@ -24,7 +24,7 @@ from tests.attack.attacks import ATTACKS, Attack
 from tests.attack.results import HEADERS, Result, left
 from tests.attack.scene import SHOWN_SECONDS, Figures, Scene, make_topic
 
-REST_SECONDS: Final = 90.0
+REST_SECONDS: Final = 240.0
 """How long what was held may take to come back: closed connections, collected memory."""
 START_SECONDS: Final = 240.0
 """A broker's, on a machine that others use as well."""
