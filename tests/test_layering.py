@@ -46,7 +46,7 @@ ROOMS: Final = {
         "base": ("", "structlog"),
         "config": ("base", "annotated_types pydantic yaml"),
         "kafka": ("base config", "aws_msk_iam_sasl_signer confluent_kafka kafka pydantic"),
-        "query": ("base config kafka", "confluent_kafka numpy pandas pyarrow pyspark"),
+        "query": ("base config kafka", "confluent_kafka numpy pandas py4j pyarrow pyspark"),
         "spark": ("base config", "py4j pyarrow pyspark"),
         "end_offsets": ("base kafka", "kafka"),
         "board": ("base end_offsets", "numpy pyarrow"),

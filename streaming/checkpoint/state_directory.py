@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -45,6 +45,7 @@ from streaming.checkpoint.lease import OWNER_BESIDE, Lease, owner_of
 from streaming.checkpoint.location import Location, hidden_beside
 from streaming.checkpoint.resume_file import Resume, ResumeWriter
 from streaming.end_offsets.store import PartitionEnds
+from streaming.query.jvm_objects import is_no_answer
 from streaming.query.progress import PartitionOffsets
 from streaming.query.schemas import OutputRow
 
@@ -371,7 +372,7 @@ class StateDirectory:
         except (OSError, PySparkException, Py4JError) as error:
             if descriptors.none_left(error):
                 raise CannotTellError(f"{self._found}, which cannot be read now ({first_line(error)})") from error
-            if _is_no_answer(error):
+            if is_no_answer(error):
                 raise
             if (
                 not isinstance(error, OSError)
@@ -396,8 +397,3 @@ class StateDirectory:
             if self._is_writable:
                 _log.warning("state_not_saved", reason=str(error))
             self._is_writable = False
-
-
-def _is_no_answer(error: Exception) -> bool:
-    """Whether the JVM is gone, or did not answer in time: that says nothing of what it was asked for."""
-    return isinstance(error, Py4JNetworkError) or (type(error) is Py4JError and "Trace:" not in str(error))

@@ -35,6 +35,7 @@ from streaming.monitor.stall_watch import StallWatch
 from streaming.monitor.standstill_log import StandstillLog
 from streaming.monitor.unread_partitions import UnreadPartitions
 from streaming.query.foreach_batch import BatchSink, BatchWriter
+from streaming.query.jvm_objects import is_no_answer
 from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.progress import PartitionOffsets, Progress, ProgressListener
@@ -442,7 +443,8 @@ def failure(error: Exception, spark_log: Path) -> Exception:
     Raises:
         MonitorError: the JVM is gone, and cannot be started again in this process.
     """
-    if isinstance(error, Py4JNetworkError | ConnectionError):
+    is_lost = isinstance(error, Py4JNetworkError | ConnectionError)
+    if is_lost or (is_no_answer(error) and jvm_lifecycle.is_gone()):
         killed_because = jvm_lifecycle.killed_because()
         raise MonitorError(f"spark: {killed_because or 'its JVM ended'} (see {spark_log})") from error
     return error

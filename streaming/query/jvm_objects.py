@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JError, Py4JNetworkError
+
 
 @contextmanager
 def borrowed(lent: Any) -> Iterator[Any]:  # noqa: ANN401 - an object of Java
@@ -16,3 +18,8 @@ def borrowed(lent: Any) -> Iterator[Any]:  # noqa: ANN401 - an object of Java
         yield lent
     finally:
         lent._detach()  # noqa: SLF001 - what JavaGateway.detach does, without asking for the gateway
+
+
+def is_no_answer(error: Exception) -> bool:
+    """Whether the JVM is gone, or did not answer in time: that says nothing of what it was asked for."""
+    return isinstance(error, Py4JNetworkError) or (type(error) is Py4JError and "Trace:" not in str(error))

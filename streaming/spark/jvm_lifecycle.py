@@ -19,6 +19,9 @@ _STOP_SECONDS: Final = 4.0
 
 _LOOK_SECONDS: Final = 0.2
 
+_ENDS_SECONDS: Final = 2.0
+"""A process that was killed closes its connections before it has ended."""
+
 _log = get_logger("session")
 
 _killed_because: str | None = None
@@ -48,6 +51,25 @@ def has_ended() -> bool:
 def killed_because() -> str | None:
     """Why it was killed; None if it was not, by us."""
     return _killed_because
+
+
+def is_gone() -> bool:
+    """Whether its process has ended, or is about to: what waited for an answer notices that first."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - the only way to the process
+    if gateway is None:
+        return True
+    jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    try:
+        if jvm is None:
+            # Under spark-submit it is the parent.
+            gateway.jvm.System.nanoTime()
+        else:
+            jvm.wait(_ENDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    except (Py4JError, OSError):
+        return True
+    return jvm is not None
 
 
 def hold(spark: SparkSession, file: Path) -> Any:  # noqa: ANN401 - an object of Java

@@ -53,7 +53,7 @@ def main() -> int:
                         placed=PLACED.get(name),
                         log_settings=LOG_SETTINGS.get(name),
                     )
-            except AssertionError as error:
+            except Exception as error:  # noqa: BLE001 - a fault that fails must not take along those after it
                 sys.stdout.write(f"{name}: {''.join(traceback.format_exception(error))}")
                 sys.stdout.flush()
                 failed += 1

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from streaming.base import gc_tuning
-from streaming.board.board import MANY_ROWS, Board
+from streaming.board.board import MANY_ROWS, MUCH_TEXT, Board, Row
 from streaming.monitor.memory_trim import CALM_SECONDS, CLEANED_SECONDS, FORGET_SECONDS, MemoryTrim
 from streaming.spark import jvm_lifecycle, planners
 from tests.streaming.boards import NOW_MS, log_ends, sample
@@ -34,7 +34,14 @@ class Rig:
         self.trim.check()
 
 
-def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "large",
+    [
+        pytest.param([(0, "unknown kind", "", "", "")] * MANY_ROWS, id="many rows"),
+        pytest.param([(0, "unknown kind", "x" * (MUCH_TEXT // 2), "y" * (MUCH_TEXT // 2), "")], id="long names"),
+    ],
+)
+def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.MonkeyPatch, large: list[Row]) -> None:
     """Each large batch starts the wait again; small ones do not."""
     rig = Rig(monkeypatch)
     rig.board.load([])
@@ -42,7 +49,7 @@ def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.
     rig.board.health.set_positions({}, {}, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
-    rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
+    rig.board.apply(1, large, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
     assert [] == rig.trimmed

@@ -1,6 +1,8 @@
 """How queries of one session start beside each other, and why one ended: what is said, what is left to try again."""
 
 import errno
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
 
 from streaming.base.errors import CannotTellError, MonitorError
 from streaming.board.readiness import Positions
@@ -20,7 +23,7 @@ from streaming.query import task_keys
 from streaming.query.foreach_batch import BatchWriter
 from streaming.query.progress import Progress
 from streaming.query.source import CoordinatorLog
-from streaming.spark import planners
+from streaming.spark import jvm_lifecycle, planners
 
 LOG = Path("state") / "spark.log"
 
@@ -163,6 +166,32 @@ def test_a_lost_connection_to_the_jvm_names_it(error: Exception) -> None:
         failure(error, LOG)
 
 
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_a_call_cut_short_by_the_end_of_the_jvm_names_it(
+    monkeypatch: pytest.MonkeyPatch, *, is_submitted: bool
+) -> None:
+    """Py4j does not say that the connection is lost: its process has ended or, under spark-submit, does not answer."""
+    gateway = MagicMock(proc=None if is_submitted else subprocess.Popen([sys.executable, "-c", ""]))
+    gateway.jvm.System.nanoTime.side_effect = Py4JNetworkError("refused")
+    monkeypatch.setattr(SparkContext, "_gateway", gateway)
+    with pytest.raises(MonitorError, match="its JVM ended"):
+        failure(Py4JError("An error occurred while calling o337.isActive"), LOG)
+
+
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_a_call_that_a_jvm_did_not_answer_passes(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, *, is_submitted: bool
+) -> None:
+    """Its process is there."""
+    monkeypatch.setattr(jvm_lifecycle, "_ENDS_SECONDS", 0.01)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    request.addfinalizer(process.wait)
+    request.addfinalizer(process.kill)
+    monkeypatch.setattr(SparkContext, "_gateway", MagicMock(proc=None if is_submitted else process))
+    error = Py4JError("An error occurred while calling o337.isActive")
+    assert error is failure(error, LOG)
+
+
 def test_an_answer_cut_short_by_the_end_of_the_jvm_names_it() -> None:
     """Spark's client takes it for one without rows: `kill -9` just before the query starts."""
     with pytest.raises(ConnectionError) as error:
@@ -178,7 +207,7 @@ def test_an_answer_cut_short_by_the_end_of_the_jvm_names_it() -> None:
         PermissionError(errno.EACCES, "Permission denied", "state/resume.json"),
         FileNotFoundError(errno.ENOENT, "No such file", "state/checkpoint"),
         CannotTellError("brokers are away"),
-        Py4JError("of Spark"),
+        Py4JError("An error occurred while calling o337.start. Trace:\nof Spark"),
     ],
 )
 def test_no_other_error_is_blamed_on_the_jvm(error: Exception) -> None:
