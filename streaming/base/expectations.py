@@ -25,6 +25,7 @@ from coordinator_model.kinds.table import (
     SHARES_PARTITIONS,
     SHRINKS,
 )
+from streaming.base.name_filter import LONGEST_REMEMBERED, REMEMBERED_NAMES
 
 HELD_BACK: Final[Mapping[str, tuple[str, ...]]] = {
     expectation: tuple(kind for kind, row in KINDS.items() if row.expected_by == expectation)
@@ -57,14 +58,14 @@ class Expectations:
 
     def __init__(self, expected: Iterable[Expected] = ()) -> None:
         self._all = tuple(expected)
-        self._of = lru_cache(maxsize=65_536)(self._matching)
+        self._remembered = lru_cache(maxsize=REMEMBERED_NAMES)(self._matching)
 
     def __bool__(self) -> bool:
         return bool(self._all)
 
     def kinds(self, group: str) -> Mapping[str, dict[str, Any]]:
         """Kind of event → why it is held back for this group."""
-        return self._of(group)
+        return (self._remembered if len(group) <= LONGEST_REMEMBERED else self._matching)(group)
 
     def owner(self, group: str) -> str | None:
         """Whom to ask about a group: the first pattern that matches and names an owner says; None where none does."""

@@ -9,6 +9,9 @@ from typing import Final
 
 REMEMBERED_NAMES: Final = 65_536
 
+LONGEST_REMEMBERED: Final = 256
+"""Names may have 32 KB: of so many that would be gigabytes."""
+
 LONGEST_PATTERN: Final = 1_000
 """Characters of a pattern that a caller may ask for: what takes time to read grows with the square of it."""
 
@@ -32,7 +35,7 @@ class NameFilter:
 
     def __call__(self, name: str) -> bool:
         """Whether the name is chosen."""
-        return self.takes_all or self._answer(name)
+        return self.takes_all or (self._answer if len(name) <= LONGEST_REMEMBERED else self._judge)(name)
 
     def within(self, outer: "NameFilter") -> "NameFilter":
         """The filter of names that both choose."""

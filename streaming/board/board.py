@@ -44,9 +44,6 @@ DEFAULT_EVENT_WINDOW: Final = 10_000
 MANY_ROWS: Final = 10_000
 """A batch of so many brings many groups that are there to stay: the log is being caught up with."""
 
-MUCH_TEXT: Final = 4_000_000
-"""A batch of so many characters takes as much memory as one of many rows, few though they be: names may have 32 KB."""
-
 
 _BLOCKED: Final = "upgrade_blocked"
 
@@ -75,7 +72,7 @@ class Board:
     Attributes:
         findings: what others found beside the log.
         health: whether what is shown may be believed.
-        large_batches: how often so much came at once that memory can be returned afterwards.
+        large_batches: how often so many groups came at once that memory can be returned afterwards.
         copies: groups with records in several offsets partitions.
     """
 
@@ -164,7 +161,6 @@ class Board:
             self._shown = shown
             if len(rows) >= MANY_ROWS:
                 gc_tuning.freeze()
-            if len(rows) >= MANY_ROWS or sum(len(row[2]) + len(row[3]) for row in rows) >= MUCH_TEXT:
                 self.large_batches += 1
             new_events = self.events.add_batch(draft.events, batch_id, BatchRows.of(rows).latest_events)
             for name in draft.deleted:

@@ -15,6 +15,9 @@ REMEMBERED_IDS: Final = 1_000
 """Ids of the latest events that no batch brought are remembered longer than the events: after a restart, conditions
 that last are found again and must not be reported again."""
 
+MOST_CHARACTERS: Final = 10_000_000
+"""Of the names of the groups of all events: an event may have its group's name, of up to 32 KB, several times."""
+
 
 def is_of(event: Event, group: str) -> bool:
     """Whether an event is of this group; one of no group has the empty name here, and so may a group have."""
@@ -25,7 +28,7 @@ class EventWindow:
     """A bounded run of events in the order they came in; safe to use from several threads.
 
     Args:
-        size: how many are kept at most.
+        size: how many are kept at most; fewer where names are longer than any that people give.
     """
 
     def __init__(self, size: int) -> None:
@@ -157,8 +160,8 @@ class EventWindow:
 
     def _trim(self) -> None:
         held = self._held
-        while len(held.events) > self.size:
-            held.events.popitem(last=False)
+        while len(held.events) > self.size or held.characters > MOST_CHARACTERS:
+            held.drop_oldest()
         while len(held.reported) > REMEMBERED_IDS:
             held.reported.popitem(last=False)
 

@@ -41,6 +41,7 @@ class Remembered:
 
     Attributes:
         events: id → (number, event), the oldest first.
+        characters: of their groups' names.
         last: number of the newest event there ever was; they are counted from 1.
         batch: id of the last micro-batch that was taken.
         counts: group → kind → how many events were taken.
@@ -54,6 +55,7 @@ class Remembered:
     reported: OrderedDict[str, None] = field(default_factory=OrderedDict)
     silenced: dict[str, Counter[str]] = field(default_factory=dict)
     """Group → kind → alarms that were held back, because they were expected."""
+    characters: int = 0
 
     @classmethod
     def of(cls, head: Mapping[str, Any]) -> "Remembered":
@@ -63,7 +65,8 @@ class Remembered:
         counts = {group: Counter(of) for group, of in head["counts"].items()}
         events = OrderedDict((event["id"], (int(number), event)) for number, event in head["events"])
         silenced = {group: Counter(of) for group, of in head.get("silenced", {}).items()}
-        return cls(events, int(head["last"]), head["batch"], counts, OrderedDict.fromkeys(head["told"]), silenced)
+        reported = OrderedDict.fromkeys(head["told"])
+        return cls(events, int(head["last"]), head["batch"], counts, reported, silenced, _characters(events.values()))
 
     def as_json(self) -> dict[str, Any]:
         """All of it, as the first line of a file."""
@@ -74,10 +77,17 @@ class Remembered:
     def add(self, events: Iterable[Event]) -> None:
         """Take events that are new, numbered in their order."""
         new = list(events)
-        self.events.update((event["id"], (number, event)) for number, event in enumerate(new, self.last + 1))
+        taken = {event["id"]: (number, event) for number, event in enumerate(new, self.last + 1)}
+        self.characters += _characters(of for id_, of in taken.items() if id_ not in self.events)
+        self.events.update(taken)
         self.count((event["group"], None if _is_presumed(event) else event["kind"]) for event in new)
         for (group, kind), number in Counter((of["group"], of["kind"]) for of in new if is_held_back(of)).items():
             self.silenced[group] = self.silenced.get(group, Counter()) + Counter({kind: number})
+
+    def drop_oldest(self) -> None:
+        """Keep the oldest event no longer."""
+        _, dropped = self.events.popitem(last=False)
+        self.characters -= _characters([dropped])
 
     def count(self, reported: Iterable[tuple[str, str | None]]) -> None:
         """Number and count events that are new, and keep no more of them: (group, kind) of each; no kind, no count."""
@@ -105,6 +115,10 @@ class Remembered:
                 self.silenced.pop(group, None)
             case _:
                 raise ValueError(f"found a line {line!r:.80}")
+
+
+def _characters(events: Iterable[tuple[int, Event]]) -> int:
+    return sum(len(event["group"]) for _, event in events)
 
 
 def _is_presumed(event: Event) -> bool:

@@ -1,4 +1,4 @@
-"""Returns the memory that a start or a catch-up needed and nothing else does, and what micro-batches leave behind."""
+"""Returns the memory that a start, a catch-up or a flood of requests needed, and what micro-batches leave behind."""
 
 import time
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from streaming.base import gc_tuning
+from streaming.base.resident_memory import GrownMemory, resident_bytes
 from streaming.board.board import Board
 from streaming.spark import jvm_lifecycle, planners
 
@@ -21,20 +22,28 @@ FORGET_SECONDS: Final = 300.0
 
 
 class MemoryTrim:
-    """Trims Python's heap once after the start and after large batches, and the JVM's twice; used by one thread.
+    """Trims Python's heap once after the start, after large batches and when it has grown, and the JVM's twice.
+
+    Used by one thread.
 
     Args:
         board: counts the large batches, of which what it starts with is one.
         spark: the session whose JVM is trimmed.
         elapsed_seconds: a clock that cannot be set.
+        resident: memory of this process, in bytes.
     """
 
     def __init__(
-        self, board: Board, spark: SparkSession, elapsed_seconds: Callable[[], float] = time.monotonic
+        self,
+        board: Board,
+        spark: SparkSession,
+        elapsed_seconds: Callable[[], float] = time.monotonic,
+        resident: Callable[[], int] = resident_bytes,
     ) -> None:
         self._board = board
         self._spark = spark
         self._elapsed_seconds = elapsed_seconds
+        self._memory = GrownMemory(resident, elapsed_seconds)
         self._trimmed_batches = 0
         self._seen_batches, self._seen_at = 0, 0.0
         self._again_at: float | None = None
@@ -43,11 +52,13 @@ class MemoryTrim:
     def check(self) -> None:
         """Trim, if it is time."""
         now, batches = self._elapsed_seconds(), self._board.large_batches
+        is_due = self._memory.is_due() or batches != self._trimmed_batches
         if batches != self._seen_batches:
             self._seen_batches, self._seen_at = batches, now
-        elif batches != self._trimmed_batches and now - self._seen_at >= CALM_SECONDS and self._board.health.ready()[0]:
+        elif is_due and now - self._seen_at >= CALM_SECONDS and self._board.health.ready()[0]:
             self._trimmed_batches = batches
             gc_tuning.thaw()
+            self._memory.returned()
             jvm_lifecycle.give_back(self._spark)
             self._again_at = now + CLEANED_SECONDS
         elif self._again_at is not None and now >= self._again_at:

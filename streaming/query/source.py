@@ -48,10 +48,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from streaming.base import machine_clock
+from streaming.base import gc_tuning, machine_clock
 from streaming.base.child_processes import answered_by_children, may_fork
 from streaming.base.even_shares import even_shares
 from streaming.base.machine_clock import Instant
+from streaming.base.resident_memory import GrownMemory
 from streaming.kafka.log_bounds import AWAY, LogBounds
 from streaming.kafka.range_reader import Columns, LogLostError, RangeReader, Ranges, SteppedOver
 from streaming.query.log_continuity import (
@@ -190,9 +191,10 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         self._leader_epochs: LeaderEpochs | None = None
         self._looked: Instant | None = None
         self._planned: list[pa.RecordBatch] | None = None
+        self._memory: GrownMemory | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_bounds", "_continuity", "_leader_epochs", "_planned")
+        made = ("_bounds", "_continuity", "_leader_epochs", "_planned", "_memory")
         return {**self.__dict__, **dict.fromkeys(made)}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's
@@ -210,6 +212,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         So it is while the brokers are away, which `end_offsets` shows.
         """
         self._looked = machine_clock.now()
+        self._return_memory()
         try:
             bounds = self._log_bounds().ends()
             look = self._log_continuity().look(start, bounds, self._log_bounds().first)
@@ -224,6 +227,15 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
             return start
         self._log_continuity().planned([piece.partition for piece in pieces])
         return end
+
+    def _return_memory(self) -> None:
+        """Small micro-batches are read where they are planned; records of many kilobytes leave as much behind."""
+        if self._memory is None:
+            self._memory = GrownMemory()
+        elif self._memory.is_due():
+            pa.default_memory_pool().release_unused()
+            gc_tuning.give_back()
+            self._memory.returned()
 
     def _log_bounds(self) -> LogBounds:
         if self._bounds is None:

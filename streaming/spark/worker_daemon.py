@@ -11,17 +11,16 @@ much behind. And it runs less often than by default, with which a fifth of a cat
 
 import gc
 import importlib.util
-import os
 import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
 from streaming.base import gc_tuning
+from streaming.base.resident_memory import resident_bytes
 
 IN_EVERY_WORKER: Final = (
     "pandas",
@@ -46,9 +45,6 @@ CALM_SECONDS: Final = 5.0
 """After the last task that needed more than the one before; not between those of a storm. Most of what a catch-up left
 is with workers that get no task any more, until Spark ends them after a minute."""
 _HARDLY_BYTES: Final = 1024 * 1024
-
-_MEMORY: Final = Path("/proc/self/statm")
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class SeldomCollector:
@@ -81,14 +77,6 @@ class SeldomCollector:
         pa.default_memory_pool().release_unused()
         gc_tuning.give_back()
         self._usual = self._former = self._resident_bytes()
-
-
-def resident_bytes() -> int:
-    """Memory of this process; 0 where the system does not tell."""
-    try:
-        return int(_MEMORY.read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
-    except (OSError, ValueError):
-        return 0
 
 
 def without_archives(path: list[str]) -> list[str]:

@@ -59,6 +59,12 @@ CONNECTION: Final = "group_monitor.connection"
 
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 
+_ACCEPTED_IN_A_ROW: Final = 16
+"""So many connections are accepted before those that are there have their turn."""
+
+_WAITING: Final = 2_048
+"""So many may wait to be accepted."""
+
 _REFUSED_AT_ONCE: Final = 100
 """So many connections are closed in a row before others have their turn."""
 
@@ -359,7 +365,13 @@ class Loop(asyncio.SelectorEventLoop):
         if options.get("ssl") is not None:
             options.setdefault("ssl_handshake_timeout", HANDSHAKE_SECONDS)
             options.setdefault("ssl_shutdown_timeout", HANDSHAKE_SECONDS)
-        return await super().create_server(*args, **options)
+        # The base accepts as many in a row as the machine is to keep waiting; each has its handshake begun before any
+        # of those that it takes the place of is closed.
+        waiting = options.pop("backlog", _WAITING)
+        server = await super().create_server(*args, backlog=_ACCEPTED_IN_A_ROW, **options)
+        if options.get("sock") is not None:
+            options["sock"].listen(waiting)
+        return server
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.board.event_window import REMEMBERED_IDS, EventWindow
+from streaming.board.event_window import MOST_CHARACTERS, REMEMBERED_IDS, EventWindow
 from streaming.board.event_window_file import RETRY_SECONDS, Event, EventWindowFile
 
 
@@ -223,3 +223,19 @@ def test_presumed_unclean_upgrade_is_no_count_of_the_alarm(runs: Runs) -> None:
     window.add([certain])
     assert {"upgrade_unclean": 1} == window.counts_by_group().get("a", {})
     assert [1, 2] == offsets(window)
+
+
+def test_long_names_leave_room_for_fewer_events(runs: Runs) -> None:
+    """Ten thousand of groups with names of 32 KB would be a gigabyte; what they pushed out does not come back."""
+    long = "x" * (MOST_CHARACTERS // 4)
+    window = runs.start(size=100)
+    take(window, [event(offset) for offset in range(10)], batch_id=0)
+    take(window, [event(10 + number, group=f"{number}{long}") for number in range(3)], batch_id=1)
+    assert [*range(13)] == offsets(window)
+
+    take(window, [event(13, group=f"3{long}"), event(14)], batch_id=2)
+    assert [11, 12, 13, 14] == offsets(window) == offsets(runs.start(size=100))
+    assert 15 == window.last
+
+    window.add([event(number) for number in range(15, 20)])
+    assert [*range(11, 20)] == offsets(window)

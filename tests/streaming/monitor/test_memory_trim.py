@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from streaming.base import gc_tuning
-from streaming.board.board import MANY_ROWS, MUCH_TEXT, Board, Row
+from streaming.base.resident_memory import GROWN_BYTES
+from streaming.board.board import MANY_ROWS, Board
 from streaming.monitor.memory_trim import CALM_SECONDS, CLEANED_SECONDS, FORGET_SECONDS, MemoryTrim
 from streaming.spark import jvm_lifecycle, planners
 from tests.streaming.boards import NOW_MS, log_ends, sample
@@ -27,21 +28,15 @@ class Rig:
         monkeypatch.setattr(jvm_lifecycle, "give_back", lambda _: self.collected.append(self.now))
         self.forgot: list[float] = []
         monkeypatch.setattr(jvm_lifecycle, "forget_sockets", lambda _: self.forgot.append(self.now))
-        self.trim = MemoryTrim(self.board, spark, lambda: self.now)
+        self.resident = 0
+        self.trim = MemoryTrim(self.board, spark, lambda: self.now, lambda: self.resident)
 
     def pass_seconds(self, seconds: float) -> None:
         self.now += seconds
         self.trim.check()
 
 
-@pytest.mark.parametrize(
-    "large",
-    [
-        pytest.param([(0, "unknown kind", "", "", "")] * MANY_ROWS, id="many rows"),
-        pytest.param([(0, "unknown kind", "x" * (MUCH_TEXT // 2), "y" * (MUCH_TEXT // 2), "")], id="long names"),
-    ],
-)
-def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.MonkeyPatch, large: list[Row]) -> None:
+def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each large batch starts the wait again; small ones do not."""
     rig = Rig(monkeypatch)
     rig.board.load([])
@@ -49,7 +44,7 @@ def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.
     rig.board.health.set_positions({}, {}, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
-    rig.board.apply(1, large, NOW_MS)
+    rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
     assert [] == rig.trimmed
@@ -76,6 +71,24 @@ def test_what_a_start_needed_is_returned_once(monkeypatch: pytest.MonkeyPatch) -
 
     assert [100.0 + 3 * CALM_SECONDS] == rig.trimmed
     assert [*rig.trimmed, 100.0 + 4 * CALM_SECONDS, 100.0 + 5 * CALM_SECONDS] == rig.ended
+
+
+def test_what_was_needed_beside_large_batches_is_returned_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few groups may have names of many kilobytes, and thousands of connections come and go."""
+    rig = Rig(monkeypatch)
+    rig.board.load([])
+    rig.board.health.set_log_end_at_start({}, {})
+    rig.board.health.set_positions({}, {}, NOW_MS)
+    rig.pass_seconds(0)
+    rig.pass_seconds(CALM_SECONDS)
+    of_start = [*rig.trimmed]
+
+    rig.resident += 2 * GROWN_BYTES
+    rig.pass_seconds(1)
+    rig.pass_seconds(CALM_SECONDS)
+    rig.pass_seconds(CALM_SECONDS)
+
+    assert [*of_start, 100.0 + 2 * CALM_SECONDS + 1] == rig.trimmed
 
 
 def test_the_jvm_collects_again_what_the_first_collection_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

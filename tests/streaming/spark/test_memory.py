@@ -9,7 +9,8 @@ from typing import Any
 
 from streaming.base import gc_tuning
 from streaming.base.places import ROOT
-from streaming.spark.worker_daemon import CALM_SECONDS, GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector, resident_bytes
+from streaming.base.resident_memory import resident_bytes
+from streaming.spark.worker_daemon import CALM_SECONDS, GROWN_BYTES, TASKS_A_COLLECTION, SeldomCollector
 
 PIECES = 100_000
 PIECE_BYTES = 2_000
@@ -91,6 +92,7 @@ def test_a_worker_that_waits_for_its_next_task_gives_back() -> None:
     """The daemon's workers are woken while they read from a socket on which nothing comes, and read on."""
     program = (
         "import os, socket, pyspark.daemon\n"
+        "from streaming.base import resident_memory\n"
         "from streaming.spark import worker_daemon\n"
         "worker_daemon.CALM_SECONDS, worker_daemon.GROWN_BYTES = 0.1, 0\n"
         "def worker():\n"
@@ -99,10 +101,10 @@ def test_a_worker_that_waits_for_its_next_task_gives_back() -> None:
         "        held = [bytes(2_000) for _ in range(100_000)]\n"
         "        stays = held[::50]\n"
         "        pyspark.daemon.gc.collect()\n"
-        "        before = worker_daemon.resident_bytes()\n"
+        "        before = resident_memory.resident_bytes()\n"
         "        del held\n"
         "        theirs.recv(1)\n"
-        "        print(worker_daemon.resident_bytes() < before - 100_000_000, flush=True)\n"
+        "        print(resident_memory.resident_bytes() < before - 100_000_000, flush=True)\n"
         "        os._exit(0)\n"
         "    import time\n"
         "    time.sleep(2)\n"
@@ -119,6 +121,7 @@ def test_a_daemon_has_imported_what_each_worker_would() -> None:
     """Before it forks the first one; and what it holds is exempt from collections, which would make copies of it."""
     program = (
         "import gc, sys, pyspark.daemon\n"
+        "from streaming.base import resident_memory\n"
         "from streaming.spark import worker_daemon\n"
         "pyspark.daemon.manager = lambda: print({*worker_daemon.IN_EVERY_WORKER} <= {*sys.modules}, "
         "gc.get_freeze_count() > 10_000)\n"
