@@ -24,6 +24,7 @@ from streaming.config import loading
 from streaming.demo.embedded_broker import DEFAULT_JARS_DIR, EmbeddedBroker
 from streaming.web.access import OPEN_PATHS
 from streaming.web.routes import Pages
+from streaming.web.server import door_of
 from tests.command_lines import refused
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
 from tests.left_out import needs, needs_kafka_jars
@@ -327,6 +328,16 @@ class TestMonitor:
         (variables,) = [line for line in DOCKERFILE[DOCKERFILE.index("FROM base") :] if line.startswith("ENV ")]
         home = dict(word.split("=") for word in variables.split()[1:])["XDG_STATE_HOME"]
         assert ("monitor", "state", f"{home}/group-monitor") in mounts()
+
+    def test_it_answers_to_the_name_by_which_others_find_it(self) -> None:
+        """It is open without authentication, so a name that is not listed is refused: Prometheus asks by this one."""
+        (name,) = [name for name, service in SERVICES.items() if service is MONITOR]
+        http = loading.load(CONF / "local.yaml", environment(MONITOR)).http
+        targets = re.findall(rf"\b{name}:{http.port}\b", (CONF / "prometheus.yml").read_text("utf-8"))
+
+        assert (False, False) == (http.requires_auth, http.is_loopback)
+        assert frozenset({name}) == door_of(http).hosts
+        assert targets
 
     def test_its_health_is_asked_where_it_tells(self) -> None:
         """The address of the check is one of those for probes, on their port, which is not opened."""

@@ -1,6 +1,8 @@
-"""What `make test` runs is all there is."""
+"""What `make test` runs is all there is, and it installs nothing."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -19,3 +21,20 @@ def test_no_test_with_a_broker_stands_where_make_test_does_not_look() -> None:
 
     assert [] == [path for path in marked if not any(path.is_relative_to(place) for place in places)]
     assert all(any(path.is_relative_to(place) for path in marked) for place in places)
+
+
+def test_a_program_that_is_missing_is_not_installed_by_make_test() -> None:
+    """Once packages and jars are there it runs tests, and says which command brings what was left out."""
+    done = subprocess.run(
+        ["make", "--dry-run", "--old-file=classes", "test"],  # noqa: S607 - of the path
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert "-m pytest " in done.stdout
+    assert "-m tests.left_out " in done.stdout
+    assert not re.search(r"\b(apt|apt-get|dpkg|pip|npm|curl|wget|playwright install|sudo|\.ci/install)\b", done.stdout)

@@ -572,6 +572,7 @@ _ROWS: Final = (
         limits="Five minutes, and no less than the greatest session timeout. A scale-in after which the group came to "
         "rest for a minute is no part of the roll; one within it is, unless `shrinks` is expected.",
         sentence=said.members_not_back,
+        so_since="",
         cleared=said.members_back,
         ends=LOOK,
         one="1 member not back after the roll",

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from coordinator_model.migration.classic_protocol_members import MUST_REJOIN
-from coordinator_model.rules.members import members_of, replacements, units
+from coordinator_model.rules.members import members_of, own_protocol, replacements, speaks, units
 from coordinator_model.rules.rebalances import timeout_ms
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.findings import Finding
@@ -47,7 +47,8 @@ def fenced(transition: Transition) -> Iterator[Finding]:
                 "instance_id": member.instance_id,
                 "client_id": member.client_id,
                 "client_host": member.client_host,
-                "protocol": "classic" if member.uses_classic_protocol else "consumer",
+                "protocol": speaks(member),
+                **own_protocol(transition.before),
                 "epoch": member.epoch,
                 "waited_ms": waited_ms,
                 "timeout_ms": allowed_ms,

@@ -57,13 +57,13 @@ def joins_and_leaves(transition: Transition) -> Iterator[Finding]:
     same |= {str(of.detail["member_id"]) for of in transition.found if of.kind == "member_fenced"}
     for member_id, member in now.items():
         if member_id not in was and member_id not in same:
-            yield Finding("member_joined", {**named(member), **_own_protocol(transition.after)})
+            yield Finding("member_joined", {**named(member), **own_protocol(transition.after)})
     for member_id, member in was.items():
         if member_id not in now and member_id not in same:
-            yield Finding("member_left", {**named(member), **_own_protocol(transition.before)})
+            yield Finding("member_left", {**named(member), **own_protocol(transition.before)})
 
 
-def _own_protocol(membership: Membership) -> dict[str, str]:
+def own_protocol(membership: Membership) -> dict[str, str]:
     """Share and streams groups have a protocol of their own, which is not the consumer groups'."""
     return {"protocol": membership.type} if membership.type in (SHARE, STREAMS) else {}
 

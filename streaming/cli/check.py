@@ -148,6 +148,9 @@ def _port(config: "Config") -> "Finding":
     if config.http.requires_auth and not config.http.is_loopback and config.http.tls_certificate_file is None:
         lacks = "http.tls_certificate_file: found none, accepted: one, or TLS before it"
         return Finding("http port", "note", f"{free}; {lacks}, as credentials cross the network in clear otherwise")
+    if not config.http.requires_auth and not config.http.is_loopback and config.http.allowed_hosts is None:
+        lacks = "http.allowed_hosts: found none, accepted: the names by which callers ask for it, as a service's"
+        return Finding("http port", "note", f"{free}; {lacks}; by an address or localhost alone it answers otherwise")
     return Finding("http port", "ok", free)
 
 

@@ -1,7 +1,9 @@
 """The plan: what each kind of group needs before it is rolled, and in which order groups are rolled."""
 
+import re
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -22,6 +24,7 @@ from tests.cooperative_groups import AGAIN, FIRST, JAVA, generation
 from tests.histories import at, history
 
 DAY_MS = 86_400_000
+DOCS: Final = Path(__file__).resolve().parents[3] / "docs"
 
 
 def of(*moments: Any, settings: BrokerSettings | None = None, name: str = "g", **known: Any) -> PlannedGroup:
@@ -186,6 +189,24 @@ def test_a_kind_is_what_one_rehearsal_stands_for(count: int, fields: dict[str, A
     ]
 
     assert kind == of(at(0, classic("range", members=members))).kind
+
+
+def test_what_a_killed_static_member_meets_is_said_before_the_roll() -> None:
+    """To start it again within its session is no advice: it is refused until that is over. Of dynamic ones: silent."""
+    groups = [classic(members=[member("m", {"t": [0]}, instance_id=instance)]) for instance in ("i", None)]
+    _, remedy = REASONS["static_members"]
+
+    assert [True, False] == ["static_members" in of(at(0, group)).reasons for group in groups]
+    assert "close a member before it is started again" in remedy
+    assert "one that was killed is refused until its session is over (UNRELEASED_INSTANCE_ID)" in remedy
+
+
+@pytest.mark.parametrize("page", ["reading-a-rolling-upgrade.md", "migrating-many-groups.md"])
+def test_docs_say_of_killed_static_members_what_the_plan_says(page: str) -> None:
+    """Who reads about a roll reads it too."""
+    text = " ".join((DOCS / page).read_text("utf-8").split())
+
+    assert re.search(r"\bkilled\b[^.]* refuse[sd]\b[^.]* session", text)
 
 
 def test_groups_that_are_not_rolled_from_the_classic_protocol_have_no_kind() -> None:

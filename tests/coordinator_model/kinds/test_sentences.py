@@ -122,7 +122,7 @@ SAID: Final[tuple[tuple[str, Mapping[str, Any], str], ...]] = (
         },
         (
             "1 member did not come back after the roll, missing for 5 m 1 s; the group has 1 of 2; "
-            "last gone: orders on /10.0.0.7"
+            "last gone: orders on /10.0.0.7; since 10:09 UTC"
         ),
     ),
     (

@@ -3,6 +3,7 @@
 import pytest
 
 from lab.builders import (
+    RecordBytes,
     consumer_group_current_assignment,
     consumer_group_current_assignment_tombstone,
     consumer_group_epoch,
@@ -663,12 +664,29 @@ def test_empty_streams_group_becomes_classic_and_back() -> None:
     assert {} == reported.alarms()
 
 
-def test_members_of_a_share_group_are_of_the_new_protocol() -> None:
-    """All of them: there is no share group in the classic protocol, and none is upgraded to its own."""
-    reported = history(at(0, *share_join("g", "s", epoch=2, targets={"s": {"t": [0]}}))).replayed()
+@pytest.mark.parametrize(
+    ("protocol", "joins"),
+    [
+        ("share", share_join("g", "s", epoch=2, targets={"s": {"t": [0]}})),
+        (
+            "streams",
+            [
+                streams_group_member("g", "s"),
+                streams_group_epoch("g", 2, validated_topology_epoch=0),
+                streams_group_target_assignment("g", "s", active={"0": [0]}),
+                streams_group_target_assignment_epoch("g", 2),
+                streams_group_current_assignment("g", "s", epoch=2, active={"0": {0: 2}}),
+            ],
+        ),
+    ],
+)
+def test_members_of_a_share_or_streams_group_are_of_its_own_protocol(protocol: str, joins: list[RecordBytes]) -> None:
+    """All of them: there is no such group in the classic protocol, and none is upgraded to its own."""
+    reported = history(at(0, *joins)).replayed()
 
     assert (None, 1, 1, None) == migration(reported)
-    assert ["share"] == [of["protocol"] for of in reported.details("member_joined")]
+    assert [protocol] == [of["protocol"] for of in reported.details("member_joined")]
+    assert [] == migration_kinds(reported)
 
 
 def test_upgrade_of_a_group_that_never_completed_a_round_is_online() -> None:

@@ -5,10 +5,12 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator_model.groups import streams
 from coordinator_model.rules.fencing import AWAY_MS, not_released
 from coordinator_model.state.membership import CONSUMER, ModernGroup, ModernMember, Partitions
+from lab import builders
 from lab.builders import REBALANCE_TIMEOUT_MS
-from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves, speaks_classic
+from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves, speaks_classic, streams_leave
 from tests.histories import at, history
 from tests.side_by_side import Scene
 from tests.simulator.memory import UNREVOKED, Member
@@ -166,3 +168,39 @@ def test_classic_member_that_waits_for_another_was_not_fenced() -> None:
         reported.details("member_fenced"),
         [detail["member_id"] for detail in reported.details("member_left")],
     )
+
+
+def test_member_of_a_streams_group_that_is_fenced_is_of_its_protocol() -> None:
+    """It had a task to give up: neither the task nor its member is of the consumer protocol."""
+    epoch = builders.streams_group_epoch
+    reported = history(
+        at(
+            0,
+            builders.streams_group_topology("g", 0, {"0": ["t"]}),
+            builders.streams_group_member("g", "a", rebalance_timeout_ms=REBALANCE_TIMEOUT_MS),
+            epoch("g", 2, validated_topology_epoch=0),
+            builders.streams_group_target_assignment("g", "a", active={"0": [0, 1]}),
+            builders.streams_group_target_assignment_epoch("g", 2),
+            builders.streams_group_current_assignment("g", "a", epoch=2, active={"0": {0: 2, 1: 2}}),
+        ),
+        at(
+            1_000,
+            builders.streams_group_member("g", "b"),
+            epoch("g", 3, validated_topology_epoch=0),
+            builders.streams_group_target_assignment("g", "a", active={"0": [0]}),
+            builders.streams_group_target_assignment("g", "b", active={"0": [1]}),
+            builders.streams_group_target_assignment_epoch("g", 3),
+            builders.streams_group_current_assignment(
+                "g",
+                "a",
+                epoch=2,
+                state=streams.MEMBER_UNREVOKED,
+                active={"0": {0: 2}},
+                active_pending_revocation={"0": {1: 2}},
+            ),
+        ),
+        at(1_000 + REBALANCE_TIMEOUT_MS, *streams_leave("g", "a", epoch=4)),
+    ).replayed()
+
+    (fenced,) = reported.details("member_fenced")
+    assert ("streams", {"0": [1]}, True) == (fenced["protocol"], fenced["not_released"], fenced["tasks"])

@@ -10,6 +10,7 @@ import pytest
 from coordinator_model.state.events import CRITICAL, INFO, event_view
 from streaming.base.errors import UsageError
 from streaming.base.expectations import HELD_BACK, Expectations, Expected, is_held_back
+from streaming.base.text import cut
 from streaming.board.event_window import EventWindow
 from streaming.config.loading import load
 from tests.coordinator_model.test_simulated_faults import FAULTS, scene_of
@@ -121,3 +122,14 @@ def test_the_first_pattern_that_names_an_owner_says_whose_a_group_is() -> None:
     )
 
     assert ["europe", "orders", None] == [expectations.owner(name) for name in ("orders-eu-1", "orders-us-1", "bills")]
+
+
+def test_expectations_are_of_whole_names() -> None:
+    """Of a name that labels cut, too: of another with the same beginning nothing is expected."""
+    long = "g" * 32_000
+    expected = expecting("g*-fan-out", "shares_partitions")
+
+    assert {*HELD_BACK["shares_partitions"]} == expected.kinds(f"{long}-fan-out").keys()
+    assert "team" == expected.owner(f"{long}-fan-out")
+    for other in (f"{long}-fan-in", cut(f"{long}-fan-out")):
+        assert ({}, None) == (expected.kinds(other), expected.owner(other))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from streaming.base.name_filter import NameFilter, Scope
+from streaming.base.name_filter import NameFilter, Scope, pattern
+from streaming.base.text import cut
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,12 @@ def test_a_filter_within_another_takes_what_both_take() -> None:
 
     assert [True, False, False] == [both.groups(name) for name in ("a", "b", "c")]
     assert (False, True) == (both.groups.takes_all, both.topics.takes_all)
+
+
+def test_a_pattern_is_of_the_whole_name_though_labels_have_its_beginning() -> None:
+    """Two names with the same 32,000 characters at first are told apart; what a label shows of one is none."""
+    long = "g" * 32_000
+    chosen, matches = NameFilter(["g*-eu"], ["*-test-eu"]), pattern("g*-eu")
+
+    assert [True, False, False] == [chosen(f"{long}{ends}") for ends in ("-eu", "-us", "-test-eu")]
+    assert [True, False] == [matches(name) for name in (f"{long}-eu", cut(f"{long}-eu"))]

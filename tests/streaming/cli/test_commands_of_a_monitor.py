@@ -24,6 +24,7 @@ from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.state.shards import offsets_partition
 from lab import builders
 from streaming.__main__ import main
+from streaming.base.text import cut
 from streaming.board.board import Board
 from streaming.cli.completion import SHELLS
 from streaming.config.sections import HttpSection
@@ -333,6 +334,23 @@ class TestGroups:
         reported = json.loads(capsys.readouterr().out)
 
         assert sorted([*NAMES, "modern"]) == [group["group"] for group in reported["groups"]]
+
+    def test_json_has_names_whole_that_tables_cut(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+        """Of `groups` and of `plan`, whose pattern is of the whole name."""
+        names = [f"{'g' * 32_000}-{ends}" for ends in ("eu", "us")]
+        url = start([builders.offset_commit(name, "t", 0, 7) for name in names])
+
+        def said(*command: str) -> str:
+            assert 0 == main([*command, "--url", url])
+            return capsys.readouterr().out
+
+        def named(*command: str) -> list[str]:
+            return [group["group"] for group in json.loads(said(*command, "--json"))["groups"]]
+
+        assert {*names} <= {*named("groups")}
+        assert names[:1] == named("plan", "--match", "g*-eu")
+        table = said("groups")
+        assert all(cut(name) in table and name not in table for name in names)
 
     @pytest.mark.parametrize("name", NAMES)
     def test_describes_one_whatever_its_name(self, start: Start, capsys: pytest.CaptureFixture[str], name: str) -> None:

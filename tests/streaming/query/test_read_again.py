@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from lab.builders import RecordBytes, offset_commit, offset_commit_tombstone
+from lab.builders import RecordBytes, offset_commit, offset_commit_tombstone, topic_id
 from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves
 from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.query.log_continuity import Note
@@ -260,6 +260,22 @@ class TestUnreadForLong:
             back["detail"]["offsets"],
             back["inferred"],
         )
+
+    def test_a_topic_that_was_made_again_is_reported_as_inferred(self) -> None:
+        """Its commits name another id, whatever their offsets are; one of the same id that went on is silent."""
+        present = topic_id("made again")
+        shard = Shard()
+        shard.batch(history(at(5_000, *(offset_commit("simple", of, 0, 50) for of in ("t", "u")))))
+        before = len(shard.events())
+
+        left = (offset_commit("simple", "t", 0, 70, id_of_topic=present), offset_commit("simple", "u", 0, 60))
+        shard.batch(history(at(9_000, *left)), note=unread(90_000))
+
+        (made,) = shard.events()[before:]
+        assert ("topic_recreated", "simple", True) == (made["kind"], made["group"], made["inferred"])
+        assert {
+            "topic": "t", "partition": 0, "from": 50, "to": 70, "former_topic_id": topic_id("t"), "topic_id": present
+        } == made["detail"]  # fmt: skip
 
 
 def test_another_replica_of_a_log_that_was_cut_off_is_shown_as_its_coordinator_loads_it() -> None:

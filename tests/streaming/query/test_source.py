@@ -1,15 +1,29 @@
-"""The source's arithmetic: where micro-batches end, and who reads what."""
+"""The source's arithmetic: where micro-batches end, who reads what, and how large a value may be."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from streaming.base.machine_clock import Instant
+from streaming.config.kafka_sections import KafkaSection
+from streaming.config.sections import Config
 from streaming.kafka.log_bounds import Bounds
 from streaming.query.log_continuity import Look, Note
-from streaming.query.source import CoordinatorLogReader, Piece, Position, late_seconds, pieces_between, shared_out
+from streaming.query.source import (
+    SETTINGS_OPTION,
+    CoordinatorLogReader,
+    Known,
+    Piece,
+    Position,
+    coordinator_log,
+    late_seconds,
+    pieces_between,
+    shared_out,
+)
 from streaming.query.source import next_position as position_after
 
 UNKNOWN = -1
@@ -261,3 +275,14 @@ def test_nothing_new_is_the_position_as_it_was(monkeypatch: pytest.MonkeyPatch) 
 
     assert start == reader.latestOffset(start, ReadAllAvailable())
     assert at({0: 4, 1: 2}, {0: 4, 1: 2})["membership"] == reader.latestOffset(start, ReadAllAvailable())["membership"]
+
+
+@pytest.mark.parametrize(("of_topic", "expected"), [(0, 1_000), (999, 1_000), (1_001, 1_001)])
+def test_no_value_is_too_large_that_the_topic_takes(of_topic: int, expected: int) -> None:
+    """Below its max.message.bytes, which is 0 where brokers do not say, a lawful record would be undecodable."""
+    spark = MagicMock()
+    coordinator_log(spark, Config(kafka=KafkaSection(max_record_bytes=1_000)), [0], Known(largest_batch_bytes=of_topic))
+
+    (name, settings) = spark.readStream.format.return_value.option.call_args.args
+    assert SETTINGS_OPTION == name
+    assert expected == json.loads(settings)["max_record_bytes"]

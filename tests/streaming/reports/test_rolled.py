@@ -162,6 +162,17 @@ def test_group_that_is_empty_since_has_no_owner_until_the_end_of_the_log() -> No
     assert any(note.startswith("without an owner at the end") and "t/0, t/1" in note for note in report["notes"])
 
 
+def test_lag_added_of_a_group_that_is_empty_since_is_counted_to_the_end() -> None:
+    """It grows for as long as nobody reads: what came after the group's last record counts, after the report's not."""
+    report = of_records(HEADER, logged(HOLDS, IS_GONE), "g", 5_000)
+    times = [1_000, 9_000, 300_000, OTHER_MS, OTHER_MS + 1_000]
+
+    add_lag(report, {"times": times, "lag": [5, 6, 300, 705, 900]})
+
+    assert {"records": 700, "gone_after_seconds": None} == report["lag_added"]
+    assert NO_LAG not in report["unknown"]
+
+
 def test_report_of_a_group_with_all_its_owners_ends_with_its_last_record() -> None:
     """What others write later is no part of it."""
     report = of_records(HEADER, logged(HOLDS), "g", 500)

@@ -113,6 +113,19 @@ def test_a_record_that_waits_ages_though_a_marker_is_before_it() -> None:
     assert 1 == len(rig.cluster.asked)
 
 
+def test_a_record_that_its_producer_dates_before_the_commit_waits() -> None:
+    """A time proves nothing: no record is as late as the commit, and one after it is unread all the same."""
+    rig = Rig(90)
+    rig.cluster.records = {95}
+    rig.look()
+    rig.ends.record_found({("t", 0): dict.fromkeys((90, 95), THEN_MS - 3_600_000)})
+    waits = rig.offset()
+    rig.ends.record_earliest({("t", 0): END})
+
+    assert (10, (rig.now_ms - THEN_MS) / 1_000 + 3_600, "list_offsets", False) == waits
+    assert rig.offset()[3], "once the log begins after it, it is lost"
+
+
 def test_what_is_appended_is_looked_at_from_there_on() -> None:
     """Another transaction: its record waits, and is as old as it is; of one that was aborted none does."""
     rig = Rig(END - 1)

@@ -563,6 +563,17 @@ def test_credentials_in_clear_are_noted(tmp_path: Path) -> None:
     assert "ok" == _port(Config(http=HttpSection(port=0, token=TOKEN))).status  # type: ignore[arg-type]  # made a secret
 
 
+def test_names_that_are_refused_without_authentication_are_noted() -> None:
+    """`check` names the option before the first caller meets 421; on loopback, with names or a token it is silent."""
+    beyond: dict[str, Any] = {"host": "0.0.0.0", "port": 0, "allow_remote_without_auth": True}  # noqa: S104 - as above
+    found = _port(Config(http=HttpSection(**beyond)))
+
+    assert "note" == found.status
+    assert "http.allowed_hosts: found none, accepted: " in found.detail
+    assert "ok" == _port(Config(http=HttpSection(**beyond, allowed_hosts="monitor"))).status
+    assert "ok" == _port(Config(http=HttpSection(port=0))).status
+
+
 # --- tokens of ours ---
 
 
