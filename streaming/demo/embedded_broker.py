@@ -140,7 +140,7 @@ class EmbeddedBroker:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.log_file.write_bytes(b"")
         settings = self.data_dir / "server.properties"
-        settings.write_text("".join(f"{name}={value}\n" for name, value in self._properties.items()), encoding="utf-8")
+        settings.write_text(java.properties(self._properties), encoding="ascii")
         if not (self.data_dir / "log" / "meta.properties").exists():
             self._format(settings)
         self._process = child_processes.start(self._node(settings), log=self.log_file)

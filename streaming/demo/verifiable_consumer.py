@@ -92,7 +92,7 @@ class VerifiableConsumer:
         self._committed: dict[tuple[str, int], int] = {}
         directory.mkdir(parents=True, exist_ok=True)
         file = directory / f"{name}.properties"
-        file.write_text("".join(f"{key}={value}\n" for key, value in self._settings(settings).items()), "utf-8")
+        file.write_text(java.properties(self._settings(settings)), "ascii")
         arguments = ["--bootstrap-server", bootstrap_servers, "--command-config", str(file), "--topic", topic]
         arguments += ["--group-id", group, "--group-protocol", protocol]
         if protocol == "classic":

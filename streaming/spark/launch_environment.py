@@ -6,6 +6,7 @@ All of it lasts for the launch, but for the directory of sockets, which goes whe
 import locale
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from pyspark.core import context
 
 from streaming.base import scratch
 from streaming.base.places import ROOT
+from streaming.spark import java
 
 _context: Any = context
 """PySpark launches the JVM by a name in this module."""
@@ -237,16 +239,10 @@ def not_on_the_command_line(settings: Mapping[str, str]) -> Iterator[None]:
         yield
         return
     before = os.environ.get(_SUBMIT_ARGUMENTS)
-    with tempfile.NamedTemporaryFile("w", suffix=".properties", encoding="utf-8") as file:
-        file.writelines(f"{name}={_property(value)}\n" for name, value in settings.items())
+    with tempfile.NamedTemporaryFile("w", suffix=".properties", encoding="ascii") as file:
+        file.write(java.properties(settings))
         file.flush()
         # Without the second word the file would stand in for the machine's own spark-defaults.conf.
-        words = ["--properties-file", file.name, "--load-spark-defaults", before or "pyspark-shell"]
+        words = ["--properties-file", shlex.quote(file.name), "--load-spark-defaults", before or "pyspark-shell"]
         with environment({_SUBMIT_ARGUMENTS: " ".join(words)}):
             yield
-
-
-def _property(value: str) -> str:
-    """A value in a file of Java's properties."""
-    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    return f"\\{text}" if text.startswith(" ") else text

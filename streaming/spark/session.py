@@ -9,6 +9,7 @@ memory are those that it was given.
 import logging
 import os
 import secrets
+import shlex
 import sys
 import threading
 from collections.abc import Collection
@@ -180,7 +181,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         "spark.driver.memory": config.spark.driver_memory,
         "spark.ui.enabled": str(config.spark.ui).lower(),
         "spark.ui.port": str(config.spark.ui_port),
-        "spark.driver.extraJavaOptions": " ".join(java_options()),
+        "spark.driver.extraJavaOptions": shlex.join(java_options()),
         **settings_without_home(log_file.parent),
         **config.spark.conf,
         # The JVM of spark-submit runs already, and executors may be elsewhere.

@@ -73,6 +73,21 @@ def test_check_ends_with_the_status_of_usage_errors(
     assert 1 == capsys.readouterr().err.count("\n")
 
 
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("a b = c", "a b = c"),
+        (" a", r"\ a"),
+        ("a\nb\tc\rd\\e", r"a\nb\tc\rd\\e"),
+        ("/wörk/群", r"/w\u00f6rk/\u7fa4"),
+        ("🦆", r"\ud83e\udd86"),
+    ],
+)
+def test_settings_are_the_same_whatever_java_takes_a_file_for(value: str, written: str) -> None:
+    """Spark reads properties as UTF-8, Kafka as Latin-1: they are in ASCII."""
+    assert f"log.dirs={written}\nb=c\n" == java.properties({"log.dirs": value, "b": "c"})
+
+
 def test_a_folder_without_jars_is_refused(tmp_path: Path) -> None:
     """A class path that is empty is reported before a JVM fails over it."""
     with pytest.raises(UsageError, match=r"^jars: found none in .*make setup"):
