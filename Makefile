@@ -184,7 +184,7 @@ $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 	@rm -f $(CACHE)/jars/.$*-*
 	@java=$$($(BIN)/python -m streaming.spark.java) && mkdir -p $(CACHE) && \
 	echo "Fetching jars into $(CACHE)/jars/$* (once)" && \
-	if ! "$$java" -jar $(VENV)/lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
+	if ! LC_ALL=C.UTF-8 "$$java" -jar $(VENV)/lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
 			-settings conf/ivysettings.xml -ivy conf/ivy.xml -confs $* \
 			-retrieve '$(CACHE)/jars/$*/[artifact]-[revision].[ext]' -sync > $(CACHE)/ivy.log 2>&1; then \
 		grep -iE 'unresolved dependency|download failed|not found|unknownhost|refused|timed out' $(CACHE)/ivy.log | head -3 >&2 || true; \

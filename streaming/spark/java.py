@@ -3,6 +3,7 @@
 Standard library only: `python -m streaming.spark.java` checks it before anything is installed, and prints where it is.
 """
 
+import locale
 import os
 import re
 import shutil
@@ -75,6 +76,14 @@ def command(
     options += cds_archive.options(cds_archive.beside(jars_dir.resolve()))
     class_path = os.pathsep.join([str(jars_dir.resolve() / "*"), *map(str, also)])
     return [str(find_java()), *options, "-cp", class_path, main_class, *arguments]
+
+
+def names_in_utf8() -> dict[str, str]:
+    """Variables for a JVM, by which it finds files whose names are not ASCII, in whatever locale we were started.
+
+    Python takes the names of files for UTF-8 in any; Java in one without it has no such files.
+    """
+    return {} if locale.getencoding().upper() == "UTF-8" else {"LC_ALL": "C.UTF-8"}
 
 
 def properties(settings: Mapping[str, str]) -> str:

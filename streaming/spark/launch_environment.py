@@ -3,7 +3,6 @@
 All of it lasts for the launch, but for the directory of sockets, which goes when the session stops.
 """
 
-import locale
 import os
 import pwd
 import shlex
@@ -41,7 +40,6 @@ _socket_directories: list[str] = []
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what spark-submit runs: the way to the JVM that it has started."""
-_LOCALE: Final = "LC_ALL"
 _ARENAS: Final = "MALLOC_ARENA_MAX"
 _SHIPPED: Final = ("coordinator_model", "streaming")
 """Packages that executors run code of."""
@@ -209,16 +207,6 @@ def few_arenas() -> Iterator[None]:
     By default each of many threads may have one, and what it frees at the end of any but the first stays there.
     """
     with environment({_ARENAS: os.environ.get(_ARENAS, "2")}):
-        yield
-
-
-@contextmanager
-def names_in_utf8() -> Iterator[None]:
-    """Let a JVM started meanwhile find files whose names are not ASCII, in whatever locale we were started.
-
-    Python takes the names of files for UTF-8 in any; Java in one without it has no such files.
-    """
-    with environment({} if locale.getencoding().upper() == "UTF-8" else {_LOCALE: "C.UTF-8"}):
         yield
 
 

@@ -27,13 +27,13 @@ from streaming.base.places import ROOT
 from streaming.base.secret_masking import masked
 from streaming.base.signals import handlers_kept
 from streaming.config.loading import Config
-from streaming.spark import callbacks, cds_archive, deadlines, local_files, native_code, start_failure
+from streaming.spark import callbacks, cds_archive, deadlines, java, local_files, native_code, start_failure
 from streaming.spark.launch_environment import (
     SUBMITTED,
     code_archive,
+    environment,
     few_arenas,
     home_without_archives,
-    names_in_utf8,
     names_that_need_not_be_known,
     not_on_the_command_line,
     output_to,
@@ -199,7 +199,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         output_to(log_file),
         home_without_archives(log_file.parent),
         few_arenas(),
-        names_in_utf8(),
+        environment(java.names_in_utf8()),
         names_that_need_not_be_known(is_local=runs_here(master) and not under_submit),
         not_on_the_command_line({} if under_submit else with_secrets),
         handlers_kept(),
