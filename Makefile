@@ -173,7 +173,8 @@ $(PACKAGES):
 
 # An installation of the checkout itself would have to fetch a build backend; a line in a .pth file does the same.
 $(CONSOLE): $(PACKAGES)
-	@pwd > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/group-monitor.pth"
+	@# In ASCII: in some locales Python reads nothing else there, and does not start.
+	@$(BIN)/python -c 'import os, pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "group-monitor.pth").write_text(f"import sys; sys.path.append({os.getcwd()!a})\n", "ascii")'
 	@printf '#!/bin/sh\n# -P: a directory of the same name where the user stands must not come first.\nexec "%s" -P -m streaming "$$@"\n' \
 		"$(CURDIR)/$(BIN)/python" > $@
 	@chmod +x $@
