@@ -32,8 +32,8 @@ print(json.dumps([outcome.starts, outcome.said]))
 
 @needs_another_user
 def test_a_user_without_an_entry_starts_spark_and_writes_where_it_should(tmp_path: Path) -> None:
-    """Nothing of the trial stays; another Spark's home and defaults, and odd names of directories, change nothing."""
-    defaults, state, scratch = (tmp_path / name for name in ("conf", "state of ö", "scratch of ö"))
+    """Nothing of the trial stays; another Spark's home and defaults change nothing."""
+    defaults, state, scratch = (tmp_path / name for name in ("conf", "state", "scratch"))
     for directory in (defaults, state, scratch):
         directory.mkdir()
         directory.chmod(0o770)
