@@ -173,7 +173,8 @@ $(PACKAGES):
 
 # An installation of the checkout itself would have to fetch a build backend; a line in a .pth file does the same.
 $(CONSOLE): $(PACKAGES)
-	@pwd > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/group-monitor.pth"
+	@# In ASCII: in some locales Python reads nothing else there, and does not start.
+	@$(BIN)/python -c 'import os, pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "group-monitor.pth").write_text(f"import sys; sys.path.append({os.getcwd()!a})\n", "ascii")'
 	@printf '#!/bin/sh\n# -P: a directory of the same name where the user stands must not come first.\nexec "%s" -P -m streaming "$$@"\n' \
 		"$(CURDIR)/$(BIN)/python" > $@
 	@chmod +x $@
@@ -184,7 +185,7 @@ $(CACHE)/jars/.%-$(JARS_SUM): | $(PACKAGES)
 	@rm -f $(CACHE)/jars/.$*-*
 	@java=$$($(BIN)/python -m streaming.spark.java) && mkdir -p $(CACHE) && \
 	echo "Fetching jars into $(CACHE)/jars/$* (once)" && \
-	if ! "$$java" -jar $(VENV)/lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
+	if ! LC_ALL=C.UTF-8 "$$java" -jar $(VENV)/lib/python3.*/site-packages/pyspark/jars/ivy-*.jar -warn \
 			-settings conf/ivysettings.xml -ivy conf/ivy.xml -confs $* \
 			-retrieve '$(CACHE)/jars/$*/[artifact]-[revision].[ext]' -sync > $(CACHE)/ivy.log 2>&1; then \
 		grep -iE 'unresolved dependency|download failed|not found|unknownhost|refused|timed out' $(CACHE)/ivy.log | head -3 >&2 || true; \

@@ -6,6 +6,7 @@ until a part needs another, so that several parts of the same size cost one star
 
 import gzip
 import json
+import shlex
 import shutil
 import sys
 import time
@@ -332,4 +333,4 @@ def note(text: str) -> None:
 def _java_options() -> str:
     """The monitor's own options, with a log configuration that lets progress reports through."""
     own = [option for option in session.java_options() if "log4j2" not in option]
-    return " ".join([*own, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"])
+    return shlex.join([*own, f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"])

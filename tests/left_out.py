@@ -66,8 +66,8 @@ def _programs() -> dict[str, tuple[Need, tuple[str, ...]]]:
     found: dict[str, tuple[Need, tuple[str, ...]]] = {}
     for line in (ROOT / "tests" / "programs.txt").read_text("utf-8").splitlines():
         if not line.startswith("#"):
-            names, debian, homebrew, elsewhere = (*(part.strip() for part in line.split("|")), "")[:4]
-            brought_by = "sudo .ci/install" if debian else elsewhere
+            names, debian, homebrew = (part.strip() for part in line.split("|")[:3])
+            brought_by = "sudo .ci/install" if debian else ".ci/install, where Go is"
             if sys.platform == "darwin":
                 brought_by = f"brew install {homebrew}" if homebrew else "Linux"
             row = (Need(names.split()[0], brought_by, is_optional=not debian), tuple(names.split()))
@@ -111,8 +111,9 @@ needs_another_user: Final = ANOTHER_USER.unless(
 
 
 def program(name: str) -> str | None:
-    """Where a program of `programs.txt` is, under any of its names."""
-    return next((found for each in _PROGRAMS[name][1] if (found := shutil.which(each)) is not None), None)
+    """Where a program of `programs.txt` is, under any of its names: on PATH, or where `.ci/install` has built it."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(ROOT / ".cache" / "bin")])
+    return next((found for each in _PROGRAMS[name][1] if (found := shutil.which(each, path=path)) is not None), None)
 
 
 def needs(name: str) -> pytest.MarkDecorator:

@@ -4,6 +4,7 @@ Both run with stand-ins for Debian's tools on a PATH that has nothing else.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,22 @@ from lab.monitor_process import until
 from tests import left_out
 
 ROOT: Final = left_out.ROOT
-TOOLS: Final = ("bash", "cat", "chmod", "cut", "dirname", "grep", "mv", "paste", "rm", "sh", "sleep", "sort", "touch")
+TOOLS: Final = (
+    "bash",
+    "cat",
+    "chmod",
+    "cut",
+    "dirname",
+    "grep",
+    "mkdir",
+    "mv",
+    "paste",
+    "rm",
+    "sh",
+    "sleep",
+    "sort",
+    "touch",
+)
 PROGRAMS: Final = {
     "chromium": "chromium",
     "promtool": "prometheus",
@@ -32,6 +48,14 @@ PROGRAMS: Final = {
     "systemd-analyze": "systemd",
 }
 THEIRS: Final = "#!/bin/sh\nexit 0\n"
+
+# What it was asked, and what stands in for Go's own building.
+GO: Final = r"""#!/bin/sh
+echo "$@" GOTOOLCHAIN=$GOTOOLCHAIN >>"$MACHINE/built"
+[ -z "$GO_SAYS" ] || { printf 'first\n%s\n' "$GO_SAYS" >&2; exit 1; }
+mkdir -p "$GOBIN"
+printf '#!/bin/sh\n' >"$GOBIN/helm"; chmod 755 "$GOBIN/helm"
+"""
 
 # What a package's installation asks, and what it then may do.
 APT_GET: Final = r"""#!/bin/sh
@@ -55,11 +79,19 @@ class Machine:
 
     def __post_init__(self) -> None:
         (self.directory / "bin").mkdir()
+        for file in (".ci/install", "tests/programs.txt"):
+            (self.checkout / file).parent.mkdir(parents=True)
+            shutil.copy(ROOT / file, self.checkout / file)
         for tool in TOOLS:
             found = shutil.which(tool)
             assert found is not None
             (self.directory / "bin" / tool).symlink_to(found)
         self.put("apt-get", APT_GET)
+
+    @property
+    def checkout(self) -> Path:
+        """Where it is run from."""
+        return self.directory / "checkout"
 
     @property
     def policy(self) -> Path:
@@ -79,7 +111,7 @@ class Machine:
         self.put("id", f"#!/bin/sh\necho {user}\n")
         (self.directory / "os-release").write_text(f"NAME=Any\nID={system}\n", "utf-8")
         return subprocess.Popen(  # noqa: S603 - ours
-            [ROOT / ".ci" / "install"],
+            [self.checkout / ".ci" / "install"],
             env={
                 "PATH": str(self.directory / "bin"),
                 "MACHINE": str(self.directory),
@@ -126,10 +158,33 @@ class TestInstall:
         assert not machine.policy.exists()
 
     def test_table_is_that_of_the_tests(self, machine: Machine) -> None:
-        """Every program that tests look for is brought, but helm, which Debian does not have."""
+        """Every program that tests look for is brought, but helm, which Debian does not have and Go builds."""
         assert (0, "") == machine.install()
         assert " ".join(sorted({*PROGRAMS.values()})) == machine.asked()[1].partition("--no-install-recommends ")[2]
         assert {*PROGRAMS, "helm"} == {need.name for need in left_out.NEEDS if need.name in left_out._PROGRAMS}
+
+    def test_go_builds_what_debian_does_not_have(self, machine: Machine) -> None:
+        """Where Go is, by the version of the table, once, where tests look for it, for any account on any system."""
+        for program in PROGRAMS:
+            machine.put(program)
+        machine.put("go", GO)
+        (row,) = (line for line in (ROOT / "tests" / "programs.txt").read_text("utf-8").splitlines() if "go in" in line)
+
+        assert [(0, ""), (0, "")] == [machine.install(user=1000, system="fedora") for _ in range(2)]
+        (command,) = (machine.directory / "built").read_text("utf-8").splitlines()
+        assert f"go {command}".startswith(f"{row.rpartition('|')[2].strip()} GOTOOLCHAIN=local")
+        assert re.search(r"/helm@v\d+\.\d+\.\d+ ", command)
+        assert (machine.checkout / ".cache" / "bin" / "helm").exists()
+
+    def test_goes_on_without_what_go_does_not_build(self, machine: Machine) -> None:
+        """Behind a wall, or by a Go that is too old: the last that it said is said, and Debian's packages come."""
+        machine.put("go", GO)
+
+        status, said = machine.install(GO_SAYS="requires go >= 1.25")
+        assert (0, "may start: 101") == (status, machine.asked()[2])
+        assert (
+            "warning: helm: found none, and Go builds none (requires go >= 1.25); tests that need it are left out\n"
+        ) == said
 
     def test_does_nothing_where_all_is_there(self, machine: Machine) -> None:
         """A second run asks for nothing."""

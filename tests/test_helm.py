@@ -16,7 +16,7 @@ import yaml
 from dashboards.build import GENERATED, RULES
 from tests.command_lines import refused
 from tests.dashboards.prometheus_tools import needs_promtool, promtool
-from tests.left_out import needs
+from tests.left_out import needs, program
 from tests.test_kubernetes import MANIFESTS, OF_OTHERS, STANDBY, VERSIONS, patched
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -340,7 +340,7 @@ def test_a_wrong_value_is_refused(dotted: str, value: Any, expected: bool) -> No
 def by_helm(*arguments: str) -> list[Any]:
     """What `helm template` makes of the chart, in its order."""
     done = subprocess.run(  # noqa: S603 - our own words
-        ["helm", "template", "group-monitor", str(CHART), *arguments],  # noqa: S607 - of the path, as a user has it
+        [program("helm") or "helm", "template", "group-monitor", str(CHART), *arguments],
         capture_output=True,
         text=True,
         timeout=60,

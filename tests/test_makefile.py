@@ -1,8 +1,10 @@
-"""What `make test` runs is all there is, and it installs nothing."""
+"""What `make test` runs is all there is, and it installs nothing; what set-up makes runs wherever the checkout is."""
 
 import os
 import re
+import shutil
 import subprocess
+import venv
 from pathlib import Path
 from typing import Final
 
@@ -38,3 +40,28 @@ def test_a_program_that_is_missing_is_not_installed_by_make_test() -> None:
     assert "-m pytest " in done.stdout
     assert "-m tests.left_out " in done.stdout
     assert not re.search(r"\b(apt|apt-get|dpkg|pip|npm|curl|wget|playwright install|sudo|\.ci/install)\b", done.stdout)
+
+
+def test_checkout_may_be_called_anything(tmp_path: Path) -> None:
+    """With blanks and letters beyond ASCII, in a locale that has none of these."""
+    checkout = tmp_path / "wörk x"
+    venv.create(checkout / ".venv", with_pip=False)
+    shutil.copy(ROOT / "Makefile", checkout)
+    (checkout / "packages").touch()
+    (checkout / "streaming").mkdir()
+    (checkout / "streaming" / "__main__.py").write_text("print('runs')\n", "utf-8")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "PYTHON"))}
+
+    def said(*command: str) -> str:
+        return subprocess.run(  # noqa: S603 - our own words
+            command,
+            cwd=checkout,
+            env={**environment, "LC_ALL": "C"},
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+
+    said("make", "PACKAGES=packages", ".venv/bin/group-monitor")
+    assert "runs\n" == said(str(checkout / ".venv" / "bin" / "group-monitor"))

@@ -140,10 +140,10 @@ class EmbeddedBroker:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.log_file.write_bytes(b"")
         settings = self.data_dir / "server.properties"
-        settings.write_text("".join(f"{name}={value}\n" for name, value in self._properties.items()), encoding="utf-8")
+        settings.write_text(java.properties(self._properties), encoding="ascii")
         if not (self.data_dir / "log" / "meta.properties").exists():
             self._format(settings)
-        self._process = child_processes.start(self._node(settings), log=self.log_file)
+        self._process = self._started(self._node(settings))
         try:
             self._await_coordinator()
         except BaseException:
@@ -173,11 +173,12 @@ class EmbeddedBroker:
 
     def _format(self, settings: Path) -> None:
         arguments = ["format", *self._QUORUM, "-t", self.cluster_id, "-c", str(settings)]
-        process = child_processes.start(
-            java.command(self._jars_dir, "kafka.tools.StorageTool", arguments), log=self.log_file
-        )
+        process = self._started(java.command(self._jars_dir, "kafka.tools.StorageTool", arguments))
         if child_processes.reap(process) != 0:
             raise CannotTellError(f"embedded broker: its data directory cannot be formatted: {self.last_words()}")
+
+    def _started(self, command: Sequence[str]) -> subprocess.Popen[str]:
+        return child_processes.start(command, log=self.log_file, environment=java.names_in_utf8())
 
     def _await_coordinator(self) -> None:
         deadline = time.monotonic() + self._START_SECONDS

@@ -92,7 +92,7 @@ class VerifiableConsumer:
         self._committed: dict[tuple[str, int], int] = {}
         directory.mkdir(parents=True, exist_ok=True)
         file = directory / f"{name}.properties"
-        file.write_text("".join(f"{key}={value}\n" for key, value in self._settings(settings).items()), "utf-8")
+        file.write_text(java.properties(self._settings(settings)), "ascii")
         arguments = ["--bootstrap-server", bootstrap_servers, "--command-config", str(file), "--topic", topic]
         arguments += ["--group-id", group, "--group-protocol", protocol]
         if protocol == "classic":
@@ -101,7 +101,7 @@ class VerifiableConsumer:
         arguments += [] if instance_id is None else ["--group-instance-id", instance_id]
         self.log_file = directory / f"{name}.log"
         command = java.command(jars_dir, _CLASS, arguments, heap="96m")
-        self._process = child_processes.start(command, log=self.log_file, piped=True)
+        self._process = child_processes.start(command, log=self.log_file, piped=True, environment=java.names_in_utf8())
         self._reader = threading.Thread(target=self._read, name=f"read-{name}", daemon=True)
         self._reader.start()
 

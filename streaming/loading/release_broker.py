@@ -102,7 +102,7 @@ class ReleaseBroker(EmbeddedBroker):
         for option, text in files.items():
             file = self.data_dir / f"{option}.properties"
             file.write_text(text, encoding="utf-8")
-            options.append(f"-D{option}=file:{file.resolve()}")
+            options.append(f"-D{option}={file.resolve().as_uri()}")
         return [java, *options, *rest]
 
 

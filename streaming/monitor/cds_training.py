@@ -7,6 +7,7 @@ written in Python, the stateful step, a sink, the query started again on its che
 loaded is what a monitor loads, whatever the versions of Java and Spark are.
 """
 
+import shlex
 import sys
 import tempfile
 import time
@@ -138,7 +139,7 @@ def make(archive: Path) -> None:
         config = Config.model_validate(
             {
                 "state": {"dir": scratch},
-                "spark": {"master": "local[2]", "conf": {"spark.driver.extraJavaOptions": " ".join(options)}},
+                "spark": {"master": "local[2]", "conf": {"spark.driver.extraJavaOptions": shlex.join(options)}},
             }
         )
         log = directory / "spark.log"

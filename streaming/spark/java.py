@@ -3,12 +3,13 @@
 Standard library only: `python -m streaming.spark.java` checks it before anything is installed, and prints where it is.
 """
 
+import locale
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ ACCEPTED_VERSIONS: Final = (17, 21)
 _REMEDY: Final = "install one (Debian: apt install openjdk-17-jre-headless) and let JAVA_HOME or PATH lead to it"
 _VERSION: Final = re.compile(r'version "(?P<first>\d+)(?:\.(?P<second>\d+))?')
 _CHECK_SECONDS: Final = 30
+_BEYOND_ASCII: Final = 0x80
 
 
 def find_java() -> Path:
@@ -74,6 +76,27 @@ def command(
     options += cds_archive.options(cds_archive.beside(jars_dir.resolve()))
     class_path = os.pathsep.join([str(jars_dir.resolve() / "*"), *map(str, also)])
     return [str(find_java()), *options, "-cp", class_path, main_class, *arguments]
+
+
+def names_in_utf8() -> dict[str, str]:
+    """Variables for a JVM, by which it finds files whose names are not ASCII, in whatever locale we were started.
+
+    Python takes the names of files for UTF-8 in any; Java in one without it has no such files.
+    """
+    return {} if locale.getencoding().upper() == "UTF-8" else {"LC_ALL": "C.UTF-8"}
+
+
+def properties(settings: Mapping[str, str]) -> str:
+    """A file of Java's properties: in ASCII, as Spark reads such files as UTF-8, and Kafka as Latin-1."""
+    return "".join(f"{name}={_property(value)}\n" for name, value in settings.items())
+
+
+def _property(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    escaped = f"\\{escaped}" if escaped.startswith(" ") else escaped
+    units = memoryview(escaped.encode("utf-16-be", "surrogatepass")).cast("B")
+    pairs = (units[at] << 8 | units[at + 1] for at in range(0, len(units), 2))
+    return "".join(chr(unit) if unit < _BEYOND_ASCII else f"\\u{unit:04x}" for unit in pairs)
 
 
 @cache

@@ -6,6 +6,7 @@ A checkout has them from `make setup`, with the same list (`conf/ivy.xml`) and t
 import argparse
 import hashlib
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -59,7 +60,8 @@ def fetch(
             log = directory.with_name(f"{directory.name}.log")
             command = _command(configuration, made, cache or Path(scratch) / "cache", listed)
             with log.open("wb") as said:
-                done = subprocess.run(command, stdout=said, stderr=said, check=False)  # noqa: S603 - no shell takes part
+                variables = os.environ | java.names_in_utf8()
+                done = subprocess.run(command, stdout=said, stderr=said, env=variables, check=False)  # noqa: S603 - no shell takes part
             if done.returncode != 0:
                 lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines()]
                 reason = next((line for line in lines if _REASON.search(line)), f"Ivy ended with {done.returncode}")

@@ -3,9 +3,9 @@
 All of it lasts for the launch, but for the directory of sockets, which goes when the session stops.
 """
 
-import locale
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,6 +23,7 @@ from pyspark.core import context
 
 from streaming.base import scratch
 from streaming.base.places import ROOT
+from streaming.spark import java
 
 _context: Any = context
 """PySpark launches the JVM by a name in this module."""
@@ -39,7 +40,6 @@ _socket_directories: list[str] = []
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what spark-submit runs: the way to the JVM that it has started."""
-_LOCALE: Final = "LC_ALL"
 _ARENAS: Final = "MALLOC_ARENA_MAX"
 _SHIPPED: Final = ("coordinator_model", "streaming")
 """Packages that executors run code of."""
@@ -210,16 +210,6 @@ def few_arenas() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def names_in_utf8() -> Iterator[None]:
-    """Let a JVM started meanwhile find files whose names are not ASCII, in whatever locale we were started.
-
-    Python takes the names of files for UTF-8 in any; Java in one without it has no such files.
-    """
-    with environment({} if locale.getencoding().upper() == "UTF-8" else {_LOCALE: "C.UTF-8"}):
-        yield
-
-
 def code_archive(directory: Path) -> Path:
     """Our own code as executors get it: they need not have this release installed, or any."""
     archive = directory / "code.zip"
@@ -237,16 +227,10 @@ def not_on_the_command_line(settings: Mapping[str, str]) -> Iterator[None]:
         yield
         return
     before = os.environ.get(_SUBMIT_ARGUMENTS)
-    with tempfile.NamedTemporaryFile("w", suffix=".properties", encoding="utf-8") as file:
-        file.writelines(f"{name}={_property(value)}\n" for name, value in settings.items())
+    with tempfile.NamedTemporaryFile("w", suffix=".properties", encoding="ascii") as file:
+        file.write(java.properties(settings))
         file.flush()
         # Without the second word the file would stand in for the machine's own spark-defaults.conf.
-        words = ["--properties-file", file.name, "--load-spark-defaults", before or "pyspark-shell"]
+        words = ["--properties-file", shlex.quote(file.name), "--load-spark-defaults", before or "pyspark-shell"]
         with environment({_SUBMIT_ARGUMENTS: " ".join(words)}):
             yield
-
-
-def _property(value: str) -> str:
-    """A value in a file of Java's properties."""
-    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    return f"\\{text}" if text.startswith(" ") else text

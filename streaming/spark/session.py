@@ -9,6 +9,7 @@ memory are those that it was given.
 import logging
 import os
 import secrets
+import shlex
 import sys
 import threading
 from collections.abc import Collection
@@ -26,13 +27,13 @@ from streaming.base.places import ROOT
 from streaming.base.secret_masking import masked
 from streaming.base.signals import handlers_kept
 from streaming.config.loading import Config
-from streaming.spark import callbacks, cds_archive, deadlines, local_files, native_code, start_failure
+from streaming.spark import callbacks, cds_archive, deadlines, java, local_files, native_code, start_failure
 from streaming.spark.launch_environment import (
     SUBMITTED,
     code_archive,
+    environment,
     few_arenas,
     home_without_archives,
-    names_in_utf8,
     names_that_need_not_be_known,
     not_on_the_command_line,
     output_to,
@@ -180,7 +181,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         "spark.driver.memory": config.spark.driver_memory,
         "spark.ui.enabled": str(config.spark.ui).lower(),
         "spark.ui.port": str(config.spark.ui_port),
-        "spark.driver.extraJavaOptions": " ".join(java_options()),
+        "spark.driver.extraJavaOptions": shlex.join(java_options()),
         **settings_without_home(log_file.parent),
         **config.spark.conf,
         # The JVM of spark-submit runs already, and executors may be elsewhere.
@@ -198,7 +199,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
         output_to(log_file),
         home_without_archives(log_file.parent),
         few_arenas(),
-        names_in_utf8(),
+        environment(java.names_in_utf8()),
         names_that_need_not_be_known(is_local=runs_here(master) and not under_submit),
         not_on_the_command_line({} if under_submit else with_secrets),
         handlers_kept(),

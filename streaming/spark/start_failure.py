@@ -19,6 +19,7 @@ from streaming.base.errors import CannotTellError, UsageError, first_line, words
 
 _ENDED: Final = "JAVA_GATEWAY_EXITED"
 _CAUSE: Final = "Caused by: "
+_BEFORE_CAUSE: Final = "Error occurred during initialization of boot layer"
 _FRAME: Final = re.compile(r"\s|\.\.\.")
 _TELLS: Final = re.compile(r"exception|error|invalid|unrecognized|unsupported|cannot|could not|denied", re.IGNORECASE)
 _LONGEST: Final = 500
@@ -35,8 +36,9 @@ _AT_FAULT: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
         ),
         "a size that the machine has and Spark can do with",
     ),
+    "JAVA_HOME, PATH": (re.compile(r"FindException: Module \S+ not found"), "a Java with all of its modules"),
 }
-"""Option → what is said where it is at fault, and what is accepted."""
+"""Option or variable → what is said where it is at fault, and what is accepted."""
 
 _NO_MACHINE: Final = "Could not create the Java Virtual Machine"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -95,7 +97,7 @@ def _printed(log_file: Path, printed_before: int) -> str:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return ""
-    lines = [line for line in text.splitlines() if line.strip() and not _FRAME.match(line)]
+    lines = [line for line in text.splitlines() if line.strip() and not _FRAME.match(line) and line != _BEFORE_CAUSE]
     if none := [before for before, line in pairwise(lines) if _NO_MACHINE in line]:
         return f"{none[0]}: {_NO_MACHINE}"[:_LONGEST]
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]

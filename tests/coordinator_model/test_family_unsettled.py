@@ -70,8 +70,7 @@ def flap(scene: Scene, chance: Random, *, for_ms: int, every_ms: int) -> None:
         coordinator.lag(every_ms)
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("every_ms", [1_000, 4_000, 15_000])
+@pytest.mark.parametrize(("every_ms", "seed"), [(1_000, 0), (4_000, 1), (15_000, 0)])
 @pytest.mark.parametrize("kind", ["consumer", "mixed", "classic"])
 def test_group_in_which_a_member_flaps_for_hours_is_reported(kind: str, every_ms: int, seed: int) -> None:
     """Once when it lasts for too long, with epochs a minute and who comes and goes, and once when it is over."""
@@ -153,7 +152,7 @@ def test_member_that_is_slow_to_let_go_is_no_unrest(seed: int) -> None:
     assert "group_unsettled" not in alarms(looked_at(scene.coordinator))
 
 
-@pytest.mark.parametrize("seed", FEW)
+@pytest.mark.parametrize("seed", range(2))
 def test_many_members_that_start_one_by_one_are_no_unrest(seed: int) -> None:
     """Looks alike: an epoch every ten seconds for a quarter of an hour, and each member comes once."""
     scene, chance = Scene(seed), Random(seed)

@@ -147,6 +147,19 @@ class TestPush:
         assert ["group-monitor"] * 4 == bound
         assert {"unchanged": 6} == counted(actions(capsys, grafana.url))
 
+    def test_limits_and_matchers_are_the_users(
+        self, grafana: GrafanaStub, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        """Boards in Grafana have what was said, as those in a directory; a single option counts before the file."""
+        values = tmp_path / "values.yaml"
+        values.write_text("""lag_seconds: 4321\nselector: job="of-the-file"\n""", "utf-8")
+        actions(capsys, grafana.url, "--values", str(values), "--set", 'selector=job="own"')
+        pushed = json.dumps(grafana.dashboards)
+
+        assert '"value": 4321' in pushed
+        assert r"job=\"own\", cluster" in pushed
+        assert "of-the-file" not in pushed
+
     def test_addresses_are_printed(self, grafana: GrafanaStub, capsys: pytest.CaptureFixture[str]) -> None:
         """Of each board, under the path that Grafana is served under; a folder has none."""
         assert 0 == main([*PUSH, grafana.url, "--json"])

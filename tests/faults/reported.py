@@ -231,7 +231,12 @@ def difference_from_former(reported: Reported, answer: Answer) -> Difference:
 def as_former_noted(view: dict[str, Any]) -> dict[str, Any]:
     """Of a group's view what a former release had noted already."""
     members = [{key: of for key, of in member.items() if key != "assignment_epochs"} for member in view["members"]]
-    return {**view, "members": members}
+    # How much user data an assignor sent is not known of claims that it had read.
+    claims = [
+        [{key: of for key, of in claim.items() if key != "user_data_bytes"} for claim in member["claims"]]
+        for member in members
+    ]
+    return {**view, "members": [{**member, "claims": of} for member, of in zip(members, claims, strict=True)]}
 
 
 def as_it_is(view: dict[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,19 @@
 """An archive of classes is used where it is whole, and missed nowhere."""
 
 import os
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
-from streaming.spark import cds_archive, java, session
+from streaming.base.errors import CannotTellError
+from streaming.config.loading import Config
+from streaming.spark import callbacks, cds_archive, java, session
 
 (IVY,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
 PROGRAM = "org.apache.ivy.Main"
@@ -87,3 +92,21 @@ def test_a_start_is_reported_of_the_archive(archive: Path, monkeypatch: pytest.M
     monkeypatch.setattr(cds_archive, "place", lambda: archive.with_name("none.jsa"))
 
     assert [*session.java_options(), *cds_archive.options(archive)] == reported
+
+
+def test_an_option_with_a_blank_is_one(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checkout may be in a directory with blanks: Spark takes its text of options apart as a shell does."""
+    place = archive.with_name("of a b") / "spark.jsa"
+    cds_archive.keep(archive, place)
+    monkeypatch.setattr(cds_archive, "place", lambda: place)
+    builder = MagicMock()
+    builder.appName.return_value = builder.master.return_value = builder.config.return_value = builder
+    builder.getOrCreate.side_effect = RuntimeError
+    monkeypatch.setattr(SparkSession, "builder", builder)
+    monkeypatch.setattr(callbacks, "choose_mode", lambda: None)
+    monkeypatch.setattr(callbacks, "close_when_interrupted", lambda: None)
+
+    with pytest.raises(CannotTellError):
+        session.start(Config.model_validate({"state": {"dir": str(tmp_path)}}), tmp_path / "spark.log")
+    told = dict(call.args for call in builder.config.call_args_list)
+    assert f"-XX:SharedArchiveFile={place}" in shlex.split(told["spark.driver.extraJavaOptions"])

@@ -1,5 +1,6 @@
 """Which Java is taken, and what is said where none can be."""
 
+import locale
 import os
 from pathlib import Path
 
@@ -71,6 +72,31 @@ def test_check_ends_with_the_status_of_usage_errors(
 
     assert 2 == java.main()
     assert 1 == capsys.readouterr().err.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("a b = c", "a b = c"),
+        (" a", r"\ a"),
+        ("a\nb\tc\rd\\e", r"a\nb\tc\rd\\e"),
+        ("/wörk/群", r"/w\u00f6rk/\u7fa4"),
+        ("🦆", r"\ud83e\udd86"),
+    ],
+)
+def test_settings_are_the_same_whatever_java_takes_a_file_for(value: str, written: str) -> None:
+    """Spark reads properties as UTF-8, Kafka as Latin-1: they are in ASCII."""
+    assert f"log.dirs={written}\nb=c\n" == java.properties({"log.dirs": value, "b": "c"})
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"), [("ANSI_X3.4-1968", {"LC_ALL": "C.UTF-8"}), ("utf-8", {}), ("UTF-8", {})]
+)
+def test_a_jvm_reads_names_as_utf_8(monkeypatch: pytest.MonkeyPatch, encoding: str, expected: dict[str, str]) -> None:
+    """In a locale without it, Java would find no directory with letters beyond ASCII."""
+    monkeypatch.setattr(locale, "getencoding", lambda: encoding)
+
+    assert expected == java.names_in_utf8()
 
 
 def test_a_folder_without_jars_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What Spark is started from, beside the state of a monitor."""
 
-import locale
 import os
 import stat
 import subprocess
@@ -134,17 +133,3 @@ def test_the_jvm_gets_few_arenas_of_memory_unless_the_machine_says_how_many(monk
     with launch_environment.few_arenas():
         assert "8" == os.environ["MALLOC_ARENA_MAX"]
     assert "8" == os.environ["MALLOC_ARENA_MAX"]
-
-
-@pytest.mark.parametrize(("encoding", "expected"), [("ANSI_X3.4-1968", "C.UTF-8"), ("utf-8", None), ("UTF-8", None)])
-def test_the_jvm_reads_names_as_utf_8(monkeypatch: pytest.MonkeyPatch, encoding: str, expected: str | None) -> None:
-    """In a locale without it, Java would find no directory with letters beyond ASCII; afterwards all is as before."""
-    monkeypatch.setattr(locale, "getencoding", lambda: encoding)
-    monkeypatch.delenv("LC_ALL", raising=False)
-    with launch_environment.names_in_utf8():
-        assert expected == os.environ.get("LC_ALL")
-    assert "LC_ALL" not in os.environ
-    monkeypatch.setenv("LC_ALL", "C")
-    with launch_environment.names_in_utf8():
-        assert (expected or "C") == os.environ["LC_ALL"]
-    assert "C" == os.environ["LC_ALL"]

@@ -30,6 +30,11 @@ Error: Could not create the Java Virtual Machine.
 """
 
 
+NO_MODULE = """Error occurred during initialization of boot layer
+java.lang.module.FindException: Module jdk.incubator.vector not found
+"""
+
+
 @pytest.mark.parametrize(
     ("printed", "said"),
     [
@@ -76,6 +81,11 @@ def test_jvm_that_ended_is_known_by_what_it_printed(tmp_path: Path, printed: str
             'Caused by: java.lang.NumberFormatException: For input string: "lots"\n',
             {"spark.memory.fraction": "lots"},
             "spark.conf: found spark.memory.fraction, with",
+        ),
+        (
+            NO_MODULE,
+            {},
+            "JAVA_HOME, PATH: found one with which Spark does not start (java.lang.module.FindException: Module jdk.in",
         ),
     ],
 )
