@@ -1,4 +1,4 @@
-"""Writes records.md, events.md, and lists and tables in permissions, brokers, faults, security and lab.md.
+"""Writes records.md, events.md, and lists and tables of other pages.
 
 With `--check` it compares them, and writes nothing.
 
@@ -37,6 +37,7 @@ from streaming.kafka.permissions import (
 )
 from tests.alarm_cases import ANY_ALARM, CASES
 from tests.attack import results as attacks
+from tests.brokers import loading_page as loading
 from tests.brokers import page as brokers
 from tests.faults import page as faults
 from tests.layouts import NOT_WRITTEN, known_layouts, recorded_layouts
@@ -413,6 +414,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made[attacked] = attacks.page(attacked.read_text("utf-8"))
     releases = DOCS / "brokers.md"
     made[releases] = brokers.page(releases.read_text("utf-8"))
+    made[loading.PAGE] = loading.page(loading.PAGE.read_text("utf-8"))
     soaked = DOCS / "lab.md"
     made[soaked] = soak.page(soaked.read_text("utf-8"))
     stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]

@@ -2,12 +2,13 @@
 
 Made of recordings of real brokers, with each group renamed so that a log has partitions to itself:
 
-    well           classic, consumer, share and streams groups as 4.3.1 writes them
-    early_offsets  the offsets of a streams group stand before its other records
-    no_upgrade     a group was upgraded and downgraded; the tombstone of the upgrade is cleaned away
-    classic        classic groups alone, as 4.1 and later write them
-    of_3_9         classic groups as 3.9 writes them
-    own            all that a broker of the release wrote itself, where there is a recording of it
+    well                 classic, consumer, share and streams groups as 4.3.1 writes them
+    early_offsets        the offsets of a streams group stand before its other records
+    no_upgrade           a group was upgraded and downgraded; the tombstone of the upgrade is cleaned away
+    read_while_cleaned   the first records were read before the cleaner went over them, the others after it
+    classic              classic groups alone, as 4.1 and later write them
+    of_3_9               classic groups as 3.9 writes them
+    own                  all that a broker of the release wrote itself, where there is a recording of it
 """
 
 from collections.abc import Callable, Iterable
@@ -21,9 +22,13 @@ from streaming.recording.file_format import Header, RecordedRecord, open_new_rec
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 PARTITIONS: Final = 10
 """Of each log."""
-_IN_ALL: Final = 6 * PARTITIONS
+IN_ALL: Final = 7 * PARTITIONS
+"""Of one recording of all of them."""
 
 Change = Callable[[list[RecordedRecord]], list[RecordedRecord]]
+
+_READ_BEFORE: Final = 7
+"""Records after which a static member has a partition that its next incarnation is given further on."""
 
 _OFFSET_COMMIT: Final = b"\x00\x01"
 _GROUP_METADATA: Final = b"\x00\x02"
@@ -44,9 +49,20 @@ def group_of(record: RecordedRecord) -> str:
     return record.key[4 : 4 + size].decode("utf-8")
 
 
+def renamed(record: RecordedRecord, group: str) -> RecordedRecord:
+    """The same record of another group."""
+    former, name = int.from_bytes(record.key[2:4]), group.encode("utf-8")
+    return replace(record, key=record.key[:2] + len(name).to_bytes(2) + name + record.key[4 + former :])
+
+
 def of_group(records: Iterable[RecordedRecord], group: str) -> list[RecordedRecord]:
     """Records of one group."""
     return [record for record in records if group_of(record) == group]
+
+
+def by_group(records: list[RecordedRecord]) -> list[list[RecordedRecord]]:
+    """The records of each group."""
+    return [of_group(records, group) for group in dict.fromkeys(map(group_of, records))]
 
 
 def offsets_first(records: list[RecordedRecord]) -> list[RecordedRecord]:
@@ -57,6 +73,13 @@ def offsets_first(records: list[RecordedRecord]) -> list[RecordedRecord]:
 def without_upgrade_tombstone(records: list[RecordedRecord]) -> list[RecordedRecord]:
     """Without tombstones of the classic group."""
     return [record for record in records if not (record.key[:2] == _GROUP_METADATA and record.value is None)]
+
+
+def read_while_cleaned(records: list[RecordedRecord]) -> list[RecordedRecord]:
+    """Of a group: its first records as they were, and of the others the last of each key."""
+    others = records[_READ_BEFORE:]
+    last = {record.key: number for number, record in enumerate(others)}
+    return [*records[:_READ_BEFORE], *(of for number, of in enumerate(others) if last[of.key] == number)]
 
 
 def in_partitions(
@@ -70,10 +93,8 @@ def in_partitions(
         if group not in names:
             named = (f"{prefix}-{group}-{number}" for number in range(10_000))
             names[group] = next(name for name in named if offsets_partition(name, partitions) in places)
-        name = names[group].encode("utf-8")
-        key = record.key[:2] + len(name).to_bytes(2) + name + record.key[4 + len(group.encode("utf-8")) :]
         partition = offsets_partition(names[group], partitions)
-        found.append(replace(record, key=key, partition=partition, offset=ends[partition]))
+        found.append(replace(renamed(record, names[group]), partition=partition, offset=ends[partition]))
         ends[partition] += 1
     return found
 
@@ -85,7 +106,13 @@ def streams_log() -> list[RecordedRecord]:
     return [record for record in records if group_of(record) in groups]
 
 
-def _migrated() -> list[RecordedRecord]:
+def static_members() -> list[RecordedRecord]:
+    """Records of consumer groups whose static members went and came back."""
+    records = records_of("4.3.1/consumer.ndjson.gz")
+    return [record for record in records if group_of(record) in ("static-instances-return", "static-instance-is-away")]
+
+
+def migrated() -> list[RecordedRecord]:
     """Records of groups that were upgraded online and came back."""
     records = records_of("4.3.1/conversions.ndjson.gz")
     tombstones = {group_of(of) for of in records if of.key[:2] == _GROUP_METADATA and of.value is None}
@@ -93,13 +120,13 @@ def _migrated() -> list[RecordedRecord]:
     return [record for record in records if group_of(record) in tombstones & back]
 
 
-def _classic(folder: str) -> list[RecordedRecord]:
+def classic(folder: str) -> list[RecordedRecord]:
     records = records_of(f"{folder}/classic.ndjson.gz")
     return [record for record in records if record.key[:2] in (_OFFSET_COMMIT, _GROUP_METADATA)]
 
 
 def logs(release: str = "") -> dict[str, tuple[range, list[RecordedRecord]]]:
-    """Log → its partitions of the `PARTITIONS * 6` that one recording of all has, and its records.
+    """Log → its partitions of the `IN_ALL` that one recording of all has, and its records.
 
     `own` is that of a release; without one, or a recording of it, there is none.
     """
@@ -107,9 +134,10 @@ def logs(release: str = "") -> dict[str, tuple[range, list[RecordedRecord]]]:
     made = {
         "well": well,
         "early_offsets": offsets_first(streams_log()),
-        "no_upgrade": without_upgrade_tombstone(_migrated()),
-        "classic": _classic("4.3.1"),
-        "of_3_9": _classic("3.9.1"),
+        "no_upgrade": without_upgrade_tombstone(migrated()),
+        "read_while_cleaned": [of for records in by_group(static_members()) for of in read_while_cleaned(records)],
+        "classic": classic("4.3.1"),
+        "of_3_9": classic("3.9.1"),
     }
     if release and (recordings := sorted((RECORDINGS / release).glob("*.ndjson.gz"))):
         of_4_3_1 = ["scenarios.ndjson"] if release == "4.3.1" else []
@@ -117,14 +145,14 @@ def logs(release: str = "") -> dict[str, tuple[range, list[RecordedRecord]]]:
     found = {}
     for number, (name, records) in enumerate(made.items()):
         places = range(number * PARTITIONS, (number + 1) * PARTITIONS)
-        found[name] = places, in_partitions(records, _IN_ALL, places, name)
+        found[name] = places, in_partitions(records, IN_ALL, places, name)
     return found
 
 
 def write(file: Path, *names: str, release: str = "") -> Path:
     """A recording of these logs, or of all; returns where it is."""
     made = logs(release)
-    header = Header(kafka_version="4.3.1", offsets_topic_partitions=_IN_ALL, topics=())
+    header = Header(kafka_version="4.3.1", offsets_topic_partitions=IN_ALL, topics=())
     with open_new_recording(file, header) as recording:
         for name in names or made:
             for record in made[name][1]:

@@ -107,6 +107,7 @@ def _partition_view(
         "record_type": type_,
         "said": None if failure is None else failure.said,
         "known": None if fault is None else fault.number,
+        "seen_on": [] if fault is None else list(fault.seen_on),
         "mended_in": [] if fault is None else list(fault.mended_in),
         "remedies": [] if fault is None else list(fault.remedies),
         "groups": len(here),

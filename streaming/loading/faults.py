@@ -5,7 +5,8 @@ only what was tried on a broker of the release stands here.
 
     number         source
     KAFKA-14869    apache/kafka pull request 13511 (KIP-915): in 3.4.1, and in 3.5.0
-    KAFKA-19862    pull requests 20907 and 21118; found in the jars of 4.0.2, 4.2.1 and 4.3.1, and not in those of 4.1.0
+    KAFKA-19862    pull requests 20907, 21118 and 21119; in the jars of 4.0.2, 4.1.2 and 4.2.0, not in those of 4.0.0
+                   and 4.1.1
     KAFKA-20254    pull request 21641, picked to 4.2
     KAFKA-21117    pull request 23514, open
 """
@@ -25,6 +26,7 @@ class Fault:
         number: in Kafka's issue tracker.
         words: what a broker that has it says.
         about: what the log holds then.
+        seen_on: releases whose brokers were seen to have it (`python -m tests.brokers.loading`).
         mended_in: the first release without it, of each minor release that had it; none while it is open.
         remedies: what was seen to help, a sentence each.
     """
@@ -32,6 +34,7 @@ class Fault:
     number: str
     words: re.Pattern[str]
     about: str
+    seen_on: tuple[str, ...] = ()
     mended_in: tuple[str, ...] = ()
     remedies: tuple[str, ...] = ()
 
@@ -49,24 +52,27 @@ FAULTS: Final = (
         number="KAFKA-14869",
         words=re.compile(r"Unknown (?:group metadata|offset) message version: \d+"),
         about="record types or value versions that only later releases know, be it as tombstones",
+        seen_on=("3.4.0",),
         mended_in=("3.4.1",),
     ),
     Fault(
         number="KAFKA-19862",
         words=re.compile(r"because the partition is still owned at (?:a different )?epoch"),
         about="the cleaner went over the log while it was read, or over a part of it",
-        mended_in=("4.0.2", "4.2.1", "4.3.1"),
+        mended_in=("4.0.2", "4.1.2", "4.2.0"),
     ),
     Fault(
         number="KAFKA-20254",
         words=re.compile(r"Group .* is not a streams group"),
         about="offsets of a streams group stand before its other records, as the cleaner leaves them",
+        seen_on=("4.2.0",),
         mended_in=("4.2.1",),
     ),
     Fault(
         number="KAFKA-21117",
         words=re.compile(r"Group .* is not a consumer group"),
         about="a group was upgraded and downgraded again, and the tombstone of the upgrade is cleaned away",
+        seen_on=("4.0.0", "4.2.0", "4.3.1"),
     ),
 )
 

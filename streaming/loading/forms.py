@@ -94,16 +94,18 @@ def _failure(failed: LoadingJson) -> Iterator[Cells]:
     yield ("group", failed["group"] or "not said")
     yield ("said", failed["said"])
     yield ("goes with it", f"{counted(failed['groups'], 'group')}, {counted(failed['offsets'], 'offset')}")
-    mended = (
-        ""
-        if failed["known"] is None
-        else f", mended in {', '.join(failed['mended_in'])}"
-        if failed["mended_in"]
-        else ", open"
-    )
-    yield ("known as", f"{failed['known'] or UNKNOWN_FAULT}{mended}")
+    yield ("known as", _known(failed))
     for remedy in failed["remedies"]:
         yield ("helps", remedy)
+
+
+def _known(failed: LoadingJson) -> str:
+    """The fault, where it was seen, and where it is mended."""
+    if failed["known"] is None:
+        return UNKNOWN_FAULT
+    seen = f", seen on {', '.join(failed['seen_on'])}" if failed["seen_on"] else ""
+    mended = f"mended in {', '.join(failed['mended_in'])}" if failed["mended_in"] else "open"
+    return f"{failed['known']}{seen}, {mended}"
 
 
 def _first(rows: Sequence[Cells]) -> list[Cells]:

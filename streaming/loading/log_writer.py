@@ -104,8 +104,7 @@ class LogWriter:
         """Write what is left, unless something went wrong, and let go."""
         try:
             if kind is None:
-                for partition in list(self._batches):
-                    self._send(partition)
+                self.flush()
         finally:
             self.close()
 
@@ -117,6 +116,11 @@ class LogWriter:
             batch, places = self._begin(record.partition)
             batch.append(0, record.timestamp_ms, record.key, record.value, [])
         places.append(record.offset)
+
+    def flush(self) -> None:
+        """Send what is not sent yet."""
+        for partition in list(self._batches):
+            self._send(partition)
 
     def close(self) -> None:
         """Let go of the connection; there will be no other."""

@@ -110,7 +110,7 @@ def _loaded(  # noqa: PLR0913 - as above
     say(f"Kafka {release}: loading")
     restarted = time.monotonic()
     with broker:
-        said = _awaited(broker, set(source.records), source.header.offsets_topic_partitions)
+        said = awaited(broker, set(source.records), source.header.offsets_topic_partitions)
         load_seconds = time.monotonic() - restarted
         answers = asked.ask(broker.bootstrap_servers, source.groups)
     advance(1.0)
@@ -118,7 +118,7 @@ def _loaded(  # noqa: PLR0913 - as above
     return {**view, "load_seconds": round(load_seconds, 3), "bytes": _size(directory)}
 
 
-def _awaited(broker: ReleaseBroker, partitions: set[int], all_of_them: int) -> LoaderSaid:
+def awaited(broker: ReleaseBroker, partitions: set[int], all_of_them: int) -> LoaderSaid:
     """What the loader said, once it is through with all partitions that have records.
 
     Raises:

@@ -1,18 +1,25 @@
 """The log loaded by a real broker that restarts on it, and no other broker written to."""
 
+import json
+import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
 
+from coordinator_model.state.shards import offsets_partition
+from streaming.__main__ import main
 from streaming.base import times
 from streaming.base.errors import CannotTellError
 from streaming.board.board import Board
 from streaming.board.lag_columns import measure, table_of
 from streaming.config.kafka_sections import KafkaSection
 from streaming.demo.embedded_broker import EmbeddedBroker
+from streaming.demo.verifiable_consumer import create_topics
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.store import EndOffsets
 from streaming.kafka.client_settings import python_settings
@@ -55,7 +62,7 @@ def of_log(view: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [of for of in view["partitions"] if of["partition"] in places]
 
 
-@pytest.mark.parametrize("name", ["well", "early_offsets", "classic", "of_3_9", "own"])
+@pytest.mark.parametrize("name", ["well", "early_offsets", "read_while_cleaned", "classic", "of_3_9", "own"])
 def test_what_it_loads(view: dict[str, Any], name: str) -> None:
     """Its own recordings, those of 3.9, and offsets that stand before a streams group."""
     assert {True} == {of["loaded"] for of in of_log(view, name)}
@@ -104,7 +111,9 @@ def test_monitor_sees_which_partition_its_coordinator_did_not_load(view: dict[st
     board, now_ms = board_of_logs(), times.now_ms()
     partitions = view_partitions(view)
     directory = kept / RELEASE / "broker"
-    with ReleaseBroker(directory, jars_dir=release_jars.place(RELEASE), offsets_partitions=60) as broker:
+    with ReleaseBroker(
+        directory, jars_dir=release_jars.place(RELEASE), offsets_partitions=loading_logs.IN_ALL
+    ) as broker:
         settings = python_settings(KafkaSection(bootstrap_servers=broker.bootstrap_servers), "test")
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not partitions <= loader_words.said(broker.log_file.read_text("utf-8")).heard_of:
@@ -136,19 +145,76 @@ def view_partitions(view: dict[str, Any]) -> set[int]:
     return {of["partition"] for of in view["partitions"]}
 
 
-def test_no_broker_of_somebody_else_is_written_to(tmp_path: Path) -> None:
-    """A real cluster at the port that the rehearsal's broker had: it is refused, and its log stays empty."""
-    with EmbeddedBroker(tmp_path / "somebodys", offsets_partitions=1) as somebodys:
+@pytest.fixture(scope="module")
+def somebodys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A cluster of somebody's."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("somebodys"), offsets_partitions=2) as broker:
+        yield broker
 
-        class Own:
-            port = int(somebodys.bootstrap_servers.rpartition(":")[2])
-            pid = somebodys.pid
-            cluster_id = "b3duLWNsdXN0ZXItaWQtMQ"
 
-        with pytest.raises(CannotTellError, match="nothing was written"), LogWriter(Own()) as writer:
-            writer.write(loading_logs.records_of("4.3.1/offsets.ndjson.gz")[0])
-        recorder = LogRecorder(KafkaSection(bootstrap_servers=somebodys.bootstrap_servers), [0])
-        try:
-            assert {0: 0} == recorder.ends
-        finally:
-            recorder.close()
+def ends(broker: EmbeddedBroker) -> dict[int, int]:
+    """Where its log ends."""
+    with closing(LogRecorder(KafkaSection(bootstrap_servers=broker.bootstrap_servers), [0, 1])) as recorder:
+        return recorder.ends
+
+
+def test_no_broker_of_somebody_else_is_written_to(somebodys: EmbeddedBroker) -> None:
+    """A real cluster at the port that the rehearsal's broker had: it is refused, and its log stays as it is."""
+    before = ends(somebodys)
+
+    class Own:
+        port = int(somebodys.bootstrap_servers.rpartition(":")[2])
+        pid = somebodys.pid
+        cluster_id = "b3duLWNsdXN0ZXItaWQtMQ"
+
+    with pytest.raises(CannotTellError, match="nothing was written"), LogWriter(Own()) as writer:
+        writer.write(loading_logs.records_of("4.3.1/offsets.ndjson.gz")[0])
+
+    assert before == ends(somebodys)
+
+
+def committed(broker: EmbeddedBroker, group: str, offset: int) -> Producer:
+    """A transaction that has committed an offset and is still open."""
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": f"{group}-{offset}", "log_level": 0}
+    )
+    producer.init_transactions(PATIENCE_SECONDS)
+    producer.begin_transaction()
+    owner = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
+    place = TopicPartition("orders", 0, offset)
+    producer.send_offsets_to_transaction([place], owner.consumer_group_metadata(), PATIENCE_SECONDS)
+    owner.close()
+    return producer
+
+
+def test_log_of_a_cluster_is_rehearsed_without_a_trace(
+    somebodys: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An aborted transaction is left out, an open one is named; nothing is written there, and nothing stays on disk."""
+    done, open_ = (
+        next(name for name in (f"group-{number}" for number in range(99)) if offsets_partition(name, 2) == partition)
+        for partition in (0, 1)
+    )
+    create_topics(somebodys.bootstrap_servers, {"orders": 1})
+    committed(somebodys, done, 2).commit_transaction()
+    committed(somebodys, done, 3).abort_transaction()
+    held = committed(somebodys, open_, 4)
+    before = ends(somebodys)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    status = main(
+        ["rehearse", "brokers", "--bootstrap-server", somebodys.bootstrap_servers, "--release", RELEASE, "--json"]
+    )
+
+    report = json.loads(capsys.readouterr().out)
+    assert (0, somebodys.cluster_id) == (status, report["cluster_id"])
+    assert ["partition 1: offset commits of an open transaction, among its last 1 offsets"] == report["not_rehearsed"]
+    (view_,) = report["releases"]
+    # Of the group whose commits are open nothing is known yet.
+    assert (1, [], [], 0, 0) == tuple(
+        view_[name] for name in ("groups", "groups_missing", "groups_changed", "offsets_missing", "offsets_different")
+    )
+    assert [(0, 1)] == [(of["partition"], of["offsets"]) for of in view_["partitions"]]
+    assert before == ends(somebodys)
+    assert [] == list(tmp_path.iterdir())
+    held.abort_transaction()

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -24,6 +25,7 @@ from coordinator_model.gates.verdict import BrokerSettings
 from coordinator_model.state.shards import offsets_partition
 from lab import builders
 from streaming.__main__ import main
+from streaming.base import times
 from streaming.base.text import cut
 from streaming.board.board import Board
 from streaming.cli.completion import SHELLS
@@ -577,6 +579,34 @@ class TestGate:
         capsys.readouterr()
         assert 3 == main(["gate", "downgrade", "--target-version", "4.2", "--group", "modern", "--url", url])
         assert "group_configs" not in capsys.readouterr().out
+
+    def test_rehearsal_of_the_brokers_counts(
+        self, start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Lost is 1, another release 2, another cluster or a day that is over 3; without one its command is named."""
+        url = start(settings=replace(ALLOWING, cluster_id="own", features={}))
+        gate = ["gate", "downgrade", "--target-version", "4.2.1", "--group", "orders", "--url", url]
+        well = {
+            **{name: [] for name in ("partitions", "groups_missing", "groups_changed")},
+            "release": "4.2.1",
+            "loads": True,
+            "offsets_missing": 0,
+            "offsets_different": 0,
+        }
+        report = {"format": "broker-rehearsal/1", "cluster_id": "own", "time": times.now_ms(), "releases": [well]}
+
+        def status(**changed: object) -> int:
+            (tmp_path / "f").write_text(json.dumps({**report, **changed}), "utf-8")
+            return main([*gate, "--rehearsal", str(tmp_path / "f")])
+
+        assert 0 == main(gate)
+        (named,) = (line for line in capsys.readouterr().out.splitlines() if "rehearse brokers" in line)
+        assert "group-monitor rehearse brokers --release 4.2.1 " in named
+        assert 0 == status()
+        assert 1 == status(releases=[{**well, "groups_missing": ["orders"]}])
+        assert 2 == status(releases=[{**well, "release": "4.2.0"}])
+        assert 3 == status(cluster_id="another")
+        assert 3 == status(time=times.now_ms() - 25 * 60 * 60 * 1000)
 
     def test_recording_never_opens_a_gate(self, capsys: pytest.CaptureFixture[str]) -> None:
         """What is in it may close one; whether the log holds more now, it cannot tell."""

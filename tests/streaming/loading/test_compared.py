@@ -135,7 +135,7 @@ def test_offsets_that_go_are_never_by_design() -> None:
 
 
 def test_all_goes_with_a_partition_that_fails() -> None:
-    """The record at which it fails, the broker's words, the fault, and what is lost."""
+    """The record at which it fails, the broker's words, the fault and where it was seen, and what is lost."""
     key, value = builders.group_metadata("g", generation=1, members=[])
     seen = view(group(), None, offsets=None, failure=FAILURE, record=RecordedRecord(3, 41, 5, key, value))
 
@@ -150,7 +150,9 @@ def test_all_goes_with_a_partition_that_fails() -> None:
         "record_type": "GROUP_METADATA",
         "said": FAILURE.said,
         "known": "KAFKA-21117",
+        "mended_in": [],
     }.items() <= partition.items()
+    assert "4.3.1" in partition["seen_on"]
 
 
 def test_a_partition_that_loads_has_nothing_to_say() -> None:

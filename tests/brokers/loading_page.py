@@ -1,0 +1,96 @@
+"""What `tests.brokers.loading` found (`loading.json`), and the tables of docs/before-brokers-restart.md made of it."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from streaming.loading.faults import numbers
+
+FILE: Final = Path(__file__).with_name("loading.json")
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "before-brokers-restart.md"
+
+_MADE: Final = re.compile(
+    r"(<!-- Made by `python -m tests\.brokers\.loading`: (?P<part>\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL
+)
+OF_LOGS: Final[Mapping[str, str]] = {
+    "well": "all well",
+    "early_offsets": "offsets before a streams group",
+    "no_upgrade": "upgraded and downgraded, without the tombstone",
+    "read_while_cleaned": "read while it was cleaned",
+    "classic": "classic groups, as 4.1 and later write them",
+    "of_3_9": "classic groups of 3.9",
+}
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {"logs": ("release",)}
+"""What a row of a part is known by."""
+
+Row = Mapping[str, Any]
+
+
+def load(file: Path = FILE) -> dict[str, list[Row]]:
+    """Part → its rows."""
+    held: dict[str, list[Row]] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return {part: held.get(part, []) for part in _KEYS}
+
+
+def save(part: str, rows: Iterable[Row], file: Path = FILE) -> None:
+    """Put these in the place of what was found of the same before; what could not be tried is in that of no other."""
+    held = load(file)
+    found = {_key(part, row): row for row in held[part]}
+    found |= {_key(part, row): row for row in rows if "cannot_tell" not in row or _key(part, row) not in found}
+    held[part] = [found[key] for key in sorted(found)]
+    file.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _key(part: str, row: Row) -> tuple[Any, ...]:
+    release, *others = (row[name] for name in _KEYS[part])
+    return (numbers(release), *map(str, others))
+
+
+def page(current: str) -> str:
+    """The page with its tables as they should be."""
+    held = load()
+    return _MADE.sub(lambda match: f"{match[1]}{_text(match['part'], held)}", current)
+
+
+def write() -> None:
+    """Bring the page up to date."""
+    PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")
+
+
+def tables() -> str:
+    """All of them."""
+    held = load()
+    return "\n".join(_text(part, held) for part in _KEYS)
+
+
+def _text(part: str, held: Mapping[str, Sequence[Row]]) -> str:
+    rows = held[part]
+    return "\n".join(_TABLES[part](rows)) + "\n" if rows else "Not tried yet: `make brokers` does.\n"
+
+
+def _logs(rows: Sequence[Row]) -> Iterator[str]:
+    head = ("release", *OF_LOGS.values(), "groups, offsets lost of what loads", "forgotten by design")
+    yield from _table(head, (_of_release(row) for row in rows))
+
+
+def _of_release(row: Row) -> Iterator[str]:
+    yield row["release"]
+    if "cannot_tell" in row:
+        yield row["cannot_tell"]
+        return
+    for name in OF_LOGS:
+        of = row["logs"][name]
+        yield f"**fails**: {of['failed']} of {of['partitions']} ({', '.join(of['known'])})" if of["failed"] else "loads"
+    yield f"{row['groups_lost']}, {row['offsets_lost']}"
+    yield str(row["groups_forgotten"])
+
+
+def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+_TABLES: Final = {"logs": _logs}

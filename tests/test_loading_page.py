@@ -1,0 +1,27 @@
+"""The tables of what brokers made of logs, and what the program says of faults that were seen."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.loading import faults
+from tests.brokers import loading_page
+
+
+def test_a_row_takes_the_place_of_the_former(tmp_path: Path) -> None:
+    """Of the same release; one that could not be tried takes that of no other. Releases stand in their order."""
+    file = tmp_path / "loading.json"
+    loading_page.save("logs", [{"release": "4.0.2", "seconds": 1}, {"release": "3.9.2", "seconds": 2}], file)
+    loading_page.save("logs", [{"release": "4.0.2", "seconds": 3}, {"release": "3.9.2", "cannot_tell": "no"}], file)
+
+    assert [("3.9.2", 2), ("4.0.2", 3)] == [(of["release"], of["seconds"]) for of in loading_page.load(file)["logs"]]
+
+
+@pytest.mark.parametrize("row", loading_page.load()["logs"], ids=lambda row: row["release"])
+def test_faults_were_seen_where_the_program_says_so(row: Mapping[str, Any]) -> None:
+    """The faults of which it names this release are those with which its brokers failed."""
+    said = {of.number for of in faults.FAULTS if row["release"] in of.seen_on}
+
+    assert said == {number for of in row["logs"].values() for number in of["known"]}
