@@ -8,10 +8,13 @@ from playwright.sync_api import Page, expect
 from coordinator_model.migration.upgrade_blockers import BLOCKERS, MALFORMED
 from lab import builders
 from lab import coordinator_events as happens
+from streaming.base.expectations import Expectations, Expected
 from streaming.base.times import now_ms
+from streaming.watchers.overdue_watch import OverdueWatch
 from tests.page.browser import OpenPage
 from tests.page.stage import CONNECT, ROLLED, STABLE, STREAMS, TWICE, Stage, classic
 
+MINUTE_MS = 60_000
 OLD = {f"orders-{n}": {"t": [2 * n, 2 * n + 1]} for n in range(3)}
 
 
@@ -179,4 +182,72 @@ def test_a_monitor_that_is_behind_cannot_tell(open_page: OpenPage) -> None:
         expect_verdict(page, "cannot_tell", "Cannot tell")
         expect(page.locator("#reasons li.unknown")).to_contain_text("still reading the log")
         expect(page.locator("#banner")).to_contain_text("Catching up")
+        page.close()
+
+
+SHRINKS = Expectations([Expected(ROLLED, frozenset({"shrinks"}), "half the load is gone")])
+
+
+def look(stage: Stage) -> None:
+    """What the monitor's own thread looks for, as it does ten minutes from now."""
+    board = stage.board
+    OverdueWatch(
+        board, lambda found: board.add_events(board.expectations.applied(found)), lambda: now_ms() + 10 * MINUTE_MS
+    ).check()
+
+
+def hurried(stage: Stage, *, left: bool) -> None:
+    """Two members are killed, and one process comes back; it stays, or is killed as well."""
+    old = {name: OLD[name] for name in ("orders-0", "orders-1")}
+    stage.write(*classic(ROLLED, {name: parts["t"] for name, parts in old.items()}))
+    stage.write(*happens.converted_to_consumer(ROLLED, generation=4, members=old))
+    stage.write(*happens.consumer_join(ROLLED, "new-0", epoch=5, targets={"new-0": {}}, assigned={}))
+    stage.write(*happens.consumer_leave(ROLLED, *old, *(() if left else ("new-0",)), epoch=6))
+    if left:
+        whole = {"new-0": {"t": [0, 1, 2, 3]}}
+        stage.write(*happens.retarget(ROLLED, 6, whole))
+        stage.write(*happens.consumer_moves(ROLLED, "new-0", epoch=6, assigned=whole["new-0"]))
+
+
+def test_members_that_a_roll_lost_stop_it_until_they_are_back(
+    stage: Stage, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was "upgraded 1/1" and a green *Go on*."""
+    monkeypatch.setattr("coordinator_model.gates.verdict.SETTLED_MS", 0)
+    hurried(stage, left=True)
+    look(stage)
+    page = open_page(f"{stage.url}/roll").page
+
+    expect_verdict(page, "closed", "Stop")
+    expect(page.locator("#reasons li.stop")).to_contain_text("1 member did not come back after its roll")
+    expect(page.locator("#groups tbody tr")).to_contain_text("upgraded 1/2")
+    expect(page.locator("#members-done")).to_have_text("50 %")
+
+    both = {"new-0": {"t": [0, 1]}, "new-1": {"t": [2, 3]}}
+    stage.write(*happens.consumer_join(ROLLED, "new-1", epoch=7, targets=both))
+    stage.write(*happens.consumer_moves(ROLLED, "new-0", epoch=7, assigned=both["new-0"]))
+    look(stage)
+    expect(page.locator("#groups tbody tr")).to_contain_text("upgraded 2/2")
+    expect_verdict(page, "open", "Go on")
+
+
+@pytest.mark.parametrize(("expectations", "is_listed"), [(None, True), (SHRINKS, False)], ids=["", "meant to shrink"])
+def test_group_that_a_roll_emptied_stays(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, expectations: Expectations | None, is_listed: bool
+) -> None:
+    """With none of its two members; where it is meant to shrink it is gone from here, and nothing stops."""
+    monkeypatch.setattr("coordinator_model.gates.verdict.SETTLED_MS", 0)
+    with Stage(expectations=expectations) as stage:
+        stage.write(*classic(STABLE, {"billing-1": [0, 1, 2, 3, 4, 5]}))
+        hurried(stage, left=False)
+        look(stage)
+        page = open_page(f"{stage.url}/roll").page
+
+        expect_verdict(page, *(("closed", "Stop") if is_listed else ("open", "Go on")))
+        expect(page.locator("#groups tbody tr")).to_have_count(2 if is_listed else 1)
+        rolled = page.locator("#groups tbody tr", has_text=ROLLED)
+        if is_listed:
+            expect(rolled).to_contain_text("0/2")
+        else:
+            expect(rolled).to_have_count(0)
         page.close()
