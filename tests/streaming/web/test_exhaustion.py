@@ -499,3 +499,26 @@ def test_a_crowd_that_is_refused_leaves_others_their_turn(monkeypatch: pytest.Mo
             listener.accept()
         monkeypatch.setattr(connections, "takes", lambda _: True)
         stack.enter_context(listener.accept()[0])
+
+
+def test_a_crowd_is_accepted_by_and_by() -> None:
+    """Those that are there have their turn in between: each handshake that is begun holds half a megabyte."""
+    crowd = 100
+    seen: list[int] = []
+    connections = connection_limits.Connections()
+    listener = connection_limits.Listener(socket.create_server(("127.0.0.1", 0)), connections)
+
+    async def accept_all(stack: contextlib.ExitStack) -> None:
+        loop = asyncio.get_running_loop()
+        serving = await loop.create_server(asyncio.Protocol, sock=listener, backlog=2 * crowd)
+        async with serving:
+            for _ in range(crowd):
+                stack.enter_context(socket.create_connection(listener.getsockname(), timeout=5))
+            while not seen or seen[-1] < crowd:
+                await asyncio.sleep(0)
+                seen.append(len(connections._held))
+
+    with contextlib.ExitStack() as stack, asyncio.Runner(loop_factory=connection_limits.Loop) as runner:
+        runner.run(asyncio.wait_for(accept_all(stack), 30))
+    at_once = max(now - before for before, now in zip([0, *seen], seen, strict=False))
+    assert 0 < at_once <= connection_limits._ACCEPTED_IN_A_ROW
