@@ -59,20 +59,21 @@ FAULTS: Final = (
         number="KAFKA-19862",
         words=re.compile(r"because the partition is still owned at (?:a different )?epoch"),
         about="the cleaner went over the log while it was read, or over a part of it",
+        seen_on=("4.0.0", "4.1.1"),
         mended_in=("4.0.2", "4.1.2", "4.2.0"),
     ),
     Fault(
         number="KAFKA-20254",
         words=re.compile(r"Group .* is not a streams group"),
         about="offsets of a streams group stand before its other records, as the cleaner leaves them",
-        seen_on=("4.2.0",),
+        seen_on=("4.1.1", "4.2.0"),
         mended_in=("4.2.1",),
     ),
     Fault(
         number="KAFKA-21117",
         words=re.compile(r"Group .* is not a consumer group"),
         about="a group was upgraded and downgraded again, and the tombstone of the upgrade is cleaned away",
-        seen_on=("4.0.0", "4.2.0", "4.3.1"),
+        seen_on=("4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
     ),
 )
 

@@ -21,7 +21,8 @@ _FAILED: Final = re.compile(
     r"(?:Failed to load metadata|Error loading offsets) from __consumer_offsets-(?P<partition>\d+)\b"
     r"(?: with epoch -?\d+)?(?: due to (?P<why>.*))?"
 )
-_OFFSET: Final = re.compile(r"\bat offset (?P<offset>\d+)\b")
+_OFFSET: Final = re.compile(r"(?:\bat offset |\bDefaultRecord\(offset=)(?P<offset>\d+)\b")
+"""Of a record that did not replay, or did not decode."""
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)+(?P<name>[\w$]+)(?:: (?P<text>.*))?$")
 _UNKNOWN: Final = re.compile(r"Unknown (?P<of>group metadata|offset) message version: (?P<number>\d+)")
 _WORDS: Final = 300

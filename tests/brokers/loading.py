@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streaming.loading import run, source
-from streaming.loading.compared import LoadingJson
+from streaming.loading.compared import UNKNOWN_FAULT, LoadingJson
 from streaming.spark import release_jars
 from tests import loading_logs
 from tests.brokers import loading_page
@@ -60,7 +60,8 @@ def _of_logs(view: LoadingJson, made: source.Source) -> dict[str, Any]:
         logs[name] = {
             "partitions": len(of_log),
             "failed": len(failed),
-            "known": sorted({of["known"] or "unknown fault" for of in failed}),
+            "known": sorted({of["known"] or UNKNOWN_FAULT for of in failed}),
+            "unknown": sorted({of["said"] for of in failed if of["known"] is None}),
         }
     gone = {of["partition"]: of["offsets"] for of in view["partitions"] if not of["loaded"]}
     return {

@@ -55,6 +55,19 @@ def test_a_failure_without_a_stack() -> None:
     assert faults.known(failure.text, "4.3.1") is None
 
 
+def test_a_record_that_is_not_decoded() -> None:
+    """4.0 meets a value of a share group as 4.1 and later write it: it says the offset in other words."""
+    failure = said(
+        "@ERROR [GroupCoordinator id=1] Failed to load metadata from __consumer_offsets-9 with epoch 1 due to "
+        "java.lang.RuntimeException: Deserializing record DefaultRecord(offset=105, timestamp=7, key=37 bytes, "
+        "value=15 bytes) from __consumer_offsets-9 failed due to: Could not read record with version 0 from value's "
+        "buffer due to: Error reading byte array of 6090 byte(s): only 2 byte(s) available.\n"
+    ).failed[9]
+
+    assert 105 == failure.offset
+    assert "Deserializing record" in failure.said
+
+
 @pytest.mark.parametrize("after", ["", OLD_LOADED.replace("offsets-7", "offsets-3")])
 def test_a_failure_of_the_former_coordinator(after: str) -> None:
     """It says no offset, but what it did not know; whatever it says of that partition afterwards."""
