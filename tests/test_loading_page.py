@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from streaming.loading import compared, faults
-from tests.brokers import loading_page
+from tests.brokers import loading_own, loading_page
+from tests.recorder.recordings import PATHS
 
 
 def test_a_row_takes_the_place_of_the_former(tmp_path: Path) -> None:
@@ -25,3 +26,18 @@ def test_faults_were_seen_where_the_program_says_so(row: Mapping[str, Any]) -> N
     said = {of.number for of in faults.FAULTS if row["release"] in of.seen_on}
 
     assert said == {number for of in row["logs"].values() for number in of["known"]} - {compared.UNKNOWN_FAULT}
+
+
+def test_all_recordings_are_loaded_by_their_own_release() -> None:
+    """Each of them, in one log alone; recordings of one log share no group."""
+    logs = loading_own.own_logs()
+    files = [file for log in logs for file in log.files]
+
+    assert sorted({*files}) == sorted(files)
+    assert {*PATHS} <= {*files}
+
+
+@pytest.mark.parametrize("row", loading_page.load()["own"], ids=lambda row: row["release"])
+def test_nothing_of_them_is_different(row: Mapping[str, Any]) -> None:
+    """0 groups and 0 offsets."""
+    assert (0, 0, []) == (row["groups_different"], row["offsets_different"], row["failed"])

@@ -54,6 +54,7 @@ FAULTS: Final = (
         about="record types or value versions that only later releases know, be it as tombstones",
         seen_on=("3.4.0",),
         mended_in=("3.4.1",),
+        remedies=("brokers of 3.4.1 and 3.9.2 load it",),
     ),
     Fault(
         number="KAFKA-19862",
@@ -61,6 +62,7 @@ FAULTS: Final = (
         about="the cleaner went over the log while it was read, or over a part of it",
         seen_on=("4.0.0", "4.1.1"),
         mended_in=("4.0.2", "4.1.2", "4.2.0"),
+        remedies=("brokers of 4.0.2, 4.2.0, 4.2.1 and 4.3.1 load it",),
     ),
     Fault(
         number="KAFKA-20254",
@@ -68,12 +70,17 @@ FAULTS: Final = (
         about="offsets of a streams group stand before its other records, as the cleaner leaves them",
         seen_on=("4.1.1", "4.2.0"),
         mended_in=("4.2.1",),
+        remedies=(
+            "brokers of 4.2.1 and 4.3.1 load it",
+            "delete the group, wait until the cleaner went over it, and rehearse again (4.2.0: neither alone)",
+        ),
     ),
     Fault(
         number="KAFKA-21117",
         words=re.compile(r"Group .* is not a consumer group"),
         about="a group was upgraded and downgraded again, and the tombstone of the upgrade is cleaned away",
         seen_on=("4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
+        remedies=("put off the restart until the cleaner went over the partition, and rehearse again (4.2.0)",),
     ),
 )
 

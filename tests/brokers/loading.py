@@ -1,16 +1,21 @@
-"""Which release loads which log of the group coordinator: `tests/loading_logs.py`, by real brokers.
+"""What real brokers make of logs of the group coordinator: which release loads which, and what helps.
 
-    python -P -m tests.brokers.loading [--which 4.0.0,4.3.1]
+    python -P -m tests.brokers.loading [--which 4.0.0,4.3.1] [--parts logs,own,remedies]
 
-What it finds it puts into `loading.json`, in the place of what was found of the same releases before, and the table
-into docs/before-brokers-restart.md, which it prints. Jars that are missing are fetched. Ends with 1 where one cannot be
-tried.
+    logs        `tests/loading_logs.py`, by each release
+    own         recordings of real brokers, by the release that wrote them
+    remedies    what was seen to help where a release does not load a log
+
+What it finds it puts into `loading.json`, in the place of what was found of the same releases before, and the tables
+into docs/before-brokers-restart.md, which it prints. Jars that are missing are fetched. Ends with 1 where a release
+loses something that it wrote itself, or one cannot be tried.
 """
 
 import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,35 +23,41 @@ from streaming.loading import run, source
 from streaming.loading.compared import UNKNOWN_FAULT, LoadingJson
 from streaming.spark import release_jars
 from tests import loading_logs
-from tests.brokers import loading_page
+from tests.brokers import loading_own, loading_page, loading_remedies
 
 RELEASES: Final = ("3.4.0", "3.4.1", "3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1")
+
+Rows = Iterator[dict[str, Any]]
 
 
 def main() -> int:
     """Try them; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.brokers.loading")
-    parser.add_argument("--which", default=",".join(RELEASES), help="releases, with commas between them")
-    releases = parser.parse_args().which.split(",")
-    release_jars.fetch(release_jars.missing(releases), _say)
+    parser.add_argument("--which", default="", help="releases, with commas between them; by default all")
+    parser.add_argument("--parts", default=",".join(_PARTS), help=f"of {', '.join(_PARTS)}, with commas between them")
+    options = parser.parse_args()
+    named = {release for release in options.which.split(",") if release}
+    if unknown := [part for part in options.parts.split(",") if part not in _PARTS]:
+        parser.error(f"--parts: found {', '.join(unknown)}, accepted: {', '.join(_PARTS)}")
     is_well = True
-    with tempfile.TemporaryDirectory(prefix="group-monitor-loading-") as scratch:
-        for release in releases:
-            row = tried(release, Path(scratch))
-            _say(str(row))
-            loading_page.save("logs", [row])
-            is_well = is_well and "cannot_tell" not in row
+    for part in options.parts.split(","):
+        with tempfile.TemporaryDirectory(prefix="group-monitor-loading-") as scratch:
+            for row in _PARTS[part](named, Path(scratch)):
+                _say(f"{part}: {row}")
+                loading_page.save(part, [row])
+                is_well = is_well and _is_well(part, row)
     sys.stdout.write(loading_page.tables())
     loading_page.write()
     return 0 if is_well else 1
 
 
-def tried(release: str, scratch: Path) -> dict[str, Any]:
-    """What a release makes of all logs: a row of `loading.json`."""
-    begun = time.monotonic()
-    made = source.of_recording(loading_logs.write(scratch / f"{release}.ndjson.gz"), lambda _share: None)
-    (view,) = run.rehearse(made, [release])["releases"]
-    return {"release": release, **_of_logs(view, made), "seconds": round(time.monotonic() - begun, 1)}
+def _logs(named: set[str], scratch: Path) -> Rows:
+    for release in _wanted(RELEASES, named):
+        begun = time.monotonic()
+        file = loading_logs.write(scratch / f"{release}.ndjson.gz")
+        made = source.of_recording(file, lambda _share: None)
+        (view,) = run.rehearse(made, [release])["releases"]
+        yield {"release": release, **_of_logs(view, made), "seconds": round(time.monotonic() - begun, 1)}
 
 
 def _of_logs(view: LoadingJson, made: source.Source) -> dict[str, Any]:
@@ -71,6 +82,36 @@ def _of_logs(view: LoadingJson, made: source.Source) -> dict[str, Any]:
         "groups_forgotten": sum(of["by_design"] for of in view["groups_changed"]),
         "offsets_lost": view["offsets_missing"] - sum(gone.values()) + view["offsets_different"],
     }
+
+
+def _own(named: set[str], scratch: Path) -> Rows:
+    logs = loading_own.own_logs(named)
+    _wanted(tuple(log.release for log in logs), named)
+    for log in logs:
+        yield loading_own.loaded(log, scratch)
+
+
+def _remedies(named: set[str], scratch: Path) -> Rows:
+    for release in _wanted(loading_remedies.RELEASES, named):
+        yield from loading_remedies.tried(release, scratch / release)
+
+
+_PARTS: Final[dict[str, Callable[[set[str], Path], Rows]]] = {
+    "logs": _logs,
+    "own": _own,
+    "remedies": _remedies,
+}
+
+
+def _wanted(releases: tuple[str, ...], named: set[str]) -> list[str]:
+    """The named ones of these, or all, with their jars."""
+    wanted = [release for release in dict.fromkeys(releases) if not named or release in named]
+    release_jars.fetch(release_jars.missing(wanted), _say)
+    return wanted
+
+
+def _is_well(part: str, row: dict[str, Any]) -> bool:
+    return "cannot_tell" not in row and (part != "own" or not (row["groups_different"] or row["offsets_different"]))
 
 
 def _say(text: str) -> None:

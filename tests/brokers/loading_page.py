@@ -22,7 +22,11 @@ OF_LOGS: Final[Mapping[str, str]] = {
     "classic": "classic groups, as 4.1 and later write them",
     "of_3_9": "classic groups of 3.9",
 }
-_KEYS: Final[Mapping[str, tuple[str, ...]]] = {"logs": ("release",)}
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "logs": ("release",),
+    "own": ("release", "recordings"),
+    "remedies": ("release", "fault"),
+}
 """What a row of a part is known by."""
 
 Row = Mapping[str, Any]
@@ -87,10 +91,44 @@ def _of_release(row: Row) -> Iterator[str]:
     yield str(row["groups_forgotten"])
 
 
+def _own(rows: Sequence[Row]) -> Iterator[str]:
+    head = ("loaded by", "recordings", "records", "groups", "different", "offsets", "different")
+    yield from _table(
+        head,
+        (
+            (
+                row["release"],
+                ", ".join(of.removesuffix(".gz").removesuffix(".ndjson") for of in row["recordings"]),
+                *(
+                    str(row.get(name, "-"))
+                    for name in ("records", "groups", "groups_different", "offsets", "offsets_different")
+                ),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _remedies(rows: Sequence[Row]) -> Iterator[str]:
+    head = ("fault", "release", "as it is", "cleaned", "groups deleted", "groups deleted, cleaned")
+    names = ("kept_as_is", "kept_cleaned", "deleted_as_is", "deleted_cleaned")
+    yield from _table(
+        head,
+        (
+            (
+                row["fault"],
+                row["release"],
+                *(row[of] if row[of] == "loads" else f"**fails** ({row[of]})" for of in names),
+            )
+            for row in sorted(rows, key=lambda row: (row["fault"], numbers(row["release"])))
+        ),
+    )
+
+
 def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
-_TABLES: Final = {"logs": _logs}
+_TABLES: Final = {"logs": _logs, "own": _own, "remedies": _remedies}
