@@ -229,14 +229,13 @@ def difference_from_former(reported: Reported, answer: Answer) -> Difference:
 
 
 def as_former_noted(view: dict[str, Any]) -> dict[str, Any]:
-    """Of a group's view what a former release had noted already."""
+    """Of a group's view what a former release had noted already: not how much user data came with a claim."""
     members = [{key: of for key, of in member.items() if key != "assignment_epochs"} for member in view["members"]]
-    # How much user data an assignor sent is not known of claims that it had read.
-    claims = [
-        [{key: of for key, of in claim.items() if key != "user_data_bytes"} for claim in member["claims"]]
-        for member in members
-    ]
-    return {**view, "members": [{**member, "claims": of} for member, of in zip(members, claims, strict=True)]}
+    for member in members:
+        if "claims" in member:
+            known = [{key: of for key, of in claim.items() if key != "user_data_bytes"} for claim in member["claims"]]
+            member["claims"] = known
+    return {**view, "members": members}
 
 
 def as_it_is(view: dict[str, Any]) -> dict[str, Any]:
