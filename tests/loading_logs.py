@@ -11,7 +11,8 @@ Made of recordings of real brokers, with each group renamed so that a log has pa
     own                  all that a broker of the release wrote itself, where there is a recording of it
 """
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -55,6 +56,14 @@ def renamed(record: RecordedRecord, group: str) -> RecordedRecord:
     return replace(record, key=record.key[:2] + len(name).to_bytes(2) + name + record.key[4 + former :])
 
 
+def numbered(records: Iterable[RecordedRecord]) -> Iterator[RecordedRecord]:
+    """The same records at the offsets that they have when they are all there is in their partitions."""
+    ends = Counter[int]()
+    for record in records:
+        yield replace(record, offset=ends[record.partition])
+        ends[record.partition] += 1
+
+
 def of_group(records: Iterable[RecordedRecord], group: str) -> list[RecordedRecord]:
     """Records of one group."""
     return [record for record in records if group_of(record) == group]
@@ -87,16 +96,15 @@ def in_partitions(
 ) -> list[RecordedRecord]:
     """The records with their groups renamed, so that each is in one of these partitions of a log with so many."""
     names: dict[str, str] = {}
-    found, ends = [], dict.fromkeys(places, 0)
+    found = []
     for record in records:
         group = group_of(record)
         if group not in names:
             named = (f"{prefix}-{group}-{number}" for number in range(10_000))
             names[group] = next(name for name in named if offsets_partition(name, partitions) in places)
         partition = offsets_partition(names[group], partitions)
-        found.append(replace(renamed(record, names[group]), partition=partition, offset=ends[partition]))
-        ends[partition] += 1
-    return found
+        found.append(replace(renamed(record, names[group]), partition=partition))
+    return list(numbered(found))
 
 
 def streams_log() -> list[RecordedRecord]:

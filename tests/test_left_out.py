@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from tests import left_out
+from tests.make_runs import SET_UP, run_make
 
 ROOT: Final = left_out.ROOT
 
@@ -169,15 +170,7 @@ class TestLine:
         )
         python.chmod(0o755)
         words = [f"PYTEST_ARGS={arguments}"] if arguments else []
-        made = subprocess.run(  # noqa: S603 - our own words
-            ["make", "--old-file=classes", "test", f"BIN={tmp_path}", f"CACHE={tmp_path}", *words],  # noqa: S607 - of the path
-            cwd=ROOT,
-            env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        made = run_make(SET_UP, "test", f"BIN={tmp_path}", f"CACHE={tmp_path}", *words)
 
         ran = (tmp_path / "ran").read_text("utf-8").splitlines()
         assert [f"-m pytest --left-out={tmp_path}/left-out"] * len(given) == [

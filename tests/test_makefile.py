@@ -8,6 +8,8 @@ import venv
 from pathlib import Path
 from typing import Final
 
+from tests.make_runs import SET_UP, run_make
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 
@@ -27,16 +29,9 @@ def test_no_test_with_a_broker_stands_where_make_test_does_not_look() -> None:
 
 def test_a_program_that_is_missing_is_not_installed_by_make_test() -> None:
     """Once packages and jars are there it runs tests, and says which command brings what was left out."""
-    done = subprocess.run(
-        ["make", "--dry-run", "--old-file=classes", "test"],  # noqa: S607 - of the path
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    done = run_make("--dry-run", SET_UP, "test")
 
+    assert 0 == done.returncode, done.stderr
     assert "-m pytest " in done.stdout
     assert "-m tests.left_out " in done.stdout
     assert not re.search(r"\b(apt|apt-get|dpkg|pip|npm|curl|wget|playwright install|sudo|\.ci/install)\b", done.stdout)

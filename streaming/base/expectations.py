@@ -12,7 +12,6 @@ expects it no more is reported once (`watchers/overdue_watch.py`).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Any, Final
 
 from coordinator_model.kinds.table import (
@@ -25,7 +24,7 @@ from coordinator_model.kinds.table import (
     SHARES_PARTITIONS,
     SHRINKS,
 )
-from streaming.base.name_filter import LONGEST_REMEMBERED, REMEMBERED_NAMES
+from streaming.base.name_filter import remembered
 
 HELD_BACK: Final[Mapping[str, tuple[str, ...]]] = {
     expectation: tuple(kind for kind, row in KINDS.items() if row.expected_by == expectation)
@@ -58,14 +57,14 @@ class Expectations:
 
     def __init__(self, expected: Iterable[Expected] = ()) -> None:
         self._all = tuple(expected)
-        self._remembered = lru_cache(maxsize=REMEMBERED_NAMES)(self._matching)
+        self._of = remembered(self._matching)
 
     def __bool__(self) -> bool:
         return bool(self._all)
 
     def kinds(self, group: str) -> Mapping[str, dict[str, Any]]:
         """Kind of event → why it is held back for this group."""
-        return (self._remembered if len(group) <= LONGEST_REMEMBERED else self._matching)(group)
+        return self._of(group)
 
     def owner(self, group: str) -> str | None:
         """Whom to ask about a group: the first pattern that matches and names an owner says; None where none does."""

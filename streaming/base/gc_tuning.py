@@ -64,6 +64,9 @@ def give_back() -> None:
     returns without being asked.
     """
     gc.collect()
+    if (arrow := sys.modules.get("pyarrow")) is not None:
+        # Its buffers are in an allocator of its own.
+        arrow.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

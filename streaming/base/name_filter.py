@@ -5,12 +5,21 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 REMEMBERED_NAMES: Final = 65_536
 
 LONGEST_REMEMBERED: Final = 256
 """Names may have 32 KB: of so many that would be gigabytes."""
+
+_Answer = TypeVar("_Answer")
+
+
+def remembered(answer: Callable[[str], _Answer]) -> Callable[[str], _Answer]:
+    """The same, with what it said of the latest names remembered, of all but the longest."""
+    known = lru_cache(maxsize=REMEMBERED_NAMES)(answer)
+    return lambda name: (known if len(name) <= LONGEST_REMEMBERED else answer)(name)
+
 
 LONGEST_PATTERN: Final = 1_000
 """Characters of a pattern that a caller may ask for: what takes time to read grows with the square of it."""
@@ -31,11 +40,11 @@ class NameFilter:
         included, excluded = tuple(include), tuple(exclude)
         self.takes_all = "*" in included and not excluded
         self._rules: tuple[_Rule, ...] = () if self.takes_all else ((_any_of(included), _any_of(excluded)),)
-        self._answer = lru_cache(maxsize=REMEMBERED_NAMES)(self._judge)
+        self._answer = remembered(self._judge)
 
     def __call__(self, name: str) -> bool:
         """Whether the name is chosen."""
-        return self.takes_all or (self._answer if len(name) <= LONGEST_REMEMBERED else self._judge)(name)
+        return self.takes_all or self._answer(name)
 
     def within(self, outer: "NameFilter") -> "NameFilter":
         """The filter of names that both choose."""

@@ -12,7 +12,8 @@ GROWN_BYTES: Final = 32 * 1024 * 1024
 CALM_SECONDS: Final = 10.0
 """After it last grew: to return memory takes a moment, so not between two of what needs it."""
 
-_HARDLY_BYTES: Final = 1024 * 1024
+HARDLY_BYTES: Final = 1024 * 1024
+"""No growth: between one look and the next memory goes up and down by so much."""
 
 _MEMORY: Final = Path("/proc/self/statm")
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -45,7 +46,7 @@ class GrownMemory:
     def is_due(self) -> bool:
         """Whether it is time to return some; to be asked now and then."""
         resident, now = self._resident(), self._elapsed_seconds()
-        if resident > self._former + _HARDLY_BYTES:
+        if resident > self._former + HARDLY_BYTES:
             self._grown_at = now
         self._former = resident
         self._usual = min(self._usual, resident)

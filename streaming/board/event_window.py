@@ -16,7 +16,7 @@ REMEMBERED_IDS: Final = 1_000
 that last are found again and must not be reported again."""
 
 MOST_CHARACTERS: Final = 10_000_000
-"""Of the names of the groups of all events: an event may have its group's name, of up to 32 KB, several times."""
+"""Of the names of the groups of all events, each of up to 32 KB."""
 
 
 def is_of(event: Event, group: str) -> bool:

@@ -233,7 +233,6 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         if self._memory is None:
             self._memory = GrownMemory()
         elif self._memory.is_due():
-            pa.default_memory_pool().release_unused()
             gc_tuning.give_back()
             self._memory.returned()
 

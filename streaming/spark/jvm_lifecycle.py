@@ -35,7 +35,7 @@ def kill(why: str) -> bool:
         Whether there was one that is ours to kill; under spark-submit it is the parent.
     """
     global _killed_because  # noqa: PLW0603 - a process has one JVM
-    jvm: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - the only way
+    jvm = _process_of(SparkContext._gateway)  # noqa: SLF001 - the only way
     if jvm is None:
         return False
     _killed_because = why
@@ -58,18 +58,23 @@ def is_gone() -> bool:
     gateway = SparkContext._gateway  # noqa: SLF001 - the only way to the process
     if gateway is None:
         return True
-    jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    jvm = _process_of(gateway)
     try:
-        if jvm is None:
-            # Under spark-submit it is the parent.
-            gateway.jvm.System.nanoTime()
-        else:
+        if jvm is not None:
             jvm.wait(_ENDS_SECONDS)
+            return True
+        gateway.jvm.System.nanoTime()
     except subprocess.TimeoutExpired:
         return False
     except (Py4JError, OSError):
         return True
-    return jvm is not None
+    return False
+
+
+def _process_of(gateway: Any) -> "subprocess.Popen[bytes] | None":  # noqa: ANN401 - py4j has no types
+    """The JVM's, if it is ours: under spark-submit it is the parent."""
+    jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    return jvm
 
 
 def hold(spark: SparkSession, file: Path) -> Any:  # noqa: ANN401 - an object of Java
@@ -140,8 +145,8 @@ def _stop_spark(spark: SparkSession) -> None:
     stopping = threading.Thread(target=_stop_session, args=(spark,), name="stop-spark", daemon=True)
     stopping.start()
     stopping.join(_STOP_SECONDS)
-    jvm: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
-    # Under spark-submit the JVM is the parent, and ends when we do.
+    jvm = _process_of(gateway)
+    # Under spark-submit the JVM ends when we do.
     if gateway is None or jvm is None or jvm.stdin is None:
         return
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a session may be started again

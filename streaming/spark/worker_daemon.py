@@ -17,10 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-import pyarrow as pa
-
 from streaming.base import gc_tuning
-from streaming.base.resident_memory import resident_bytes
+from streaming.base.resident_memory import HARDLY_BYTES, resident_bytes
 
 IN_EVERY_WORKER: Final = (
     "pandas",
@@ -44,7 +42,6 @@ GROWN_BYTES: Final = 16 * 1024 * 1024
 CALM_SECONDS: Final = 5.0
 """After the last task that needed more than the one before; not between those of a storm. Most of what a catch-up left
 is with workers that get no task any more, until Spark ends them after a minute."""
-_HARDLY_BYTES: Final = 1024 * 1024
 
 
 class SeldomCollector:
@@ -65,7 +62,7 @@ class SeldomCollector:
         """A task has ended."""
         self._asked += 1
         resident = self._resident_bytes()
-        if resident > max(self._usual + GROWN_BYTES, self._former + _HARDLY_BYTES):
+        if resident > max(self._usual + GROWN_BYTES, self._former + HARDLY_BYTES):
             self._wake_after(CALM_SECONDS)
         self._former = resident
         if self._asked % TASKS_A_COLLECTION == 0:
@@ -73,8 +70,6 @@ class SeldomCollector:
 
     def give_back(self, *_: object) -> None:
         """Return what is free to the machine; as the handler of a signal, in a task or while one is waited for."""
-        # Arrow's buffers are in an allocator of its own.
-        pa.default_memory_pool().release_unused()
         gc_tuning.give_back()
         self._usual = self._former = self._resident_bytes()
 

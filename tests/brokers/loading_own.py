@@ -1,8 +1,7 @@
 """Recordings of real brokers, each loaded by a broker of the release that wrote it, bytes untouched."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from streaming.loading import run, source
 from streaming.loading.compared import LoadingJson
 from streaming.recording.file_format import RecordedRecord, open_new_recording, open_recording
 from tests.brokers.releases import RELEASES
-from tests.loading_logs import RECORDINGS, group_of
+from tests.loading_logs import RECORDINGS, group_of, numbered
 from tests.recorder.versions import VERSIONS
 
 _FIRST: Final = (3, 3)
@@ -82,18 +81,15 @@ def _add(found: list[OwnLog], release: str, settings: Mapping[str, str], file: P
 def written(log: OwnLog, file: Path) -> Path:
     """One recording of all of a log; returns where it is."""
     with open_recording(log.files[0]) as first, open_new_recording(file, first.header) as made:
-        for record in _following(log.files):
+        for record in numbered(_following(log.files)):
             made.write(record)
     return file
 
 
-def _following(files: Sequence[Path]) -> Iterator[RecordedRecord]:
-    ends = Counter[int]()
+def _following(files: Iterable[Path]) -> Iterator[RecordedRecord]:
     for file in files:
         with open_recording(file) as recording:
-            for record in recording:
-                yield replace(record, offset=ends[record.partition])
-                ends[record.partition] += 1
+            yield from recording
 
 
 def loaded(log: OwnLog, scratch: Path) -> dict[str, Any]:
@@ -119,7 +115,7 @@ def loaded(log: OwnLog, scratch: Path) -> dict[str, Any]:
 
 
 def different(view: LoadingJson) -> dict[str, int]:
-    """How many groups and offsets are not as the replica has them, for whatever reason."""
+    """How many groups and offsets are not as the replica has them, by design or not."""
     return {
         "groups_different": len(view["groups_missing"]) + len(view["groups_changed"]),
         "offsets_different": view["offsets_missing"] + view["offsets_different"],

@@ -11,7 +11,7 @@ written into the same broker. It is started on them three times:
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -143,15 +143,10 @@ def tried(release: str, scratch: Path) -> list[dict[str, Any]]:
 
 
 def _broken(case: Case, records: Records, whole: int | None = None) -> Records:
-    """What the loader meets of the first records, group by group, and then the others, numbered anew."""
+    """What the loader meets of the first records, group by group, and then the others."""
     first, others = records[:whole], records[len(records) if whole is None else whole :]
     of_groups = [of for of_group in logs.by_group(first) for of in case.broken(of_group)]
-    ends: dict[int, int] = {}
-    found = []
-    for record in [*of_groups, *others]:
-        found.append(replace(record, offset=ends.get(record.partition, 0)))
-        ends[record.partition] = found[-1].offset + 1
-    return found
+    return list(logs.numbered([*of_groups, *others]))
 
 
 def _broker(release: str, directory: Path, partitions: int, properties: Mapping[str, str]) -> ReleaseBroker:

@@ -39,7 +39,7 @@ def test_a_filter_within_another_takes_what_both_take() -> None:
 
 
 def test_a_pattern_is_of_the_whole_name_though_labels_have_its_beginning() -> None:
-    """Two names with the same 32,000 characters at first are told apart; what a label shows of one is none."""
+    """Two names with the same 32,000 characters at first are two; what a label shows of one is none."""
     long = "g" * 32_000
     chosen, matches = NameFilter(["g*-eu"], ["*-test-eu"]), pattern("g*-eu")
 

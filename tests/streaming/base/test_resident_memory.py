@@ -39,7 +39,7 @@ def test_a_little_more_is_not_worth_it() -> None:
 
 
 def test_what_is_usual_is_the_least_there_was() -> None:
-    """Else a process that has shrunk by itself might grow by as much unseen."""
+    """Else a process that has shrunk might grow by as much unseen."""
     process = Process()
     process.is_due(1, -GROWN_BYTES)
     process.is_due(1, GROWN_BYTES + 2 * 1024 * 1024)

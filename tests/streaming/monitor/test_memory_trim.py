@@ -31,6 +31,11 @@ class Rig:
         self.resident = 0
         self.trim = MemoryTrim(self.board, spark, lambda: self.now, lambda: self.resident)
 
+    def has_read_the_log(self) -> None:
+        self.board.load([])
+        self.board.health.set_log_end_at_start({}, {})
+        self.board.health.set_positions({}, {}, NOW_MS)
+
     def pass_seconds(self, seconds: float) -> None:
         self.now += seconds
         self.trim.check()
@@ -39,9 +44,7 @@ class Rig:
 def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each large batch starts the wait again; small ones do not."""
     rig = Rig(monkeypatch)
-    rig.board.load([])
-    rig.board.health.set_log_end_at_start({}, {})
-    rig.board.health.set_positions({}, {}, NOW_MS)
+    rig.has_read_the_log()
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
     rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
@@ -63,9 +66,7 @@ def test_what_a_start_needed_is_returned_once(monkeypatch: pytest.MonkeyPatch) -
     rig.pass_seconds(CALM_SECONDS)
     assert [] == rig.ended
 
-    rig.board.load([])
-    rig.board.health.set_log_end_at_start({}, {})
-    rig.board.health.set_positions({}, {}, NOW_MS)
+    rig.has_read_the_log()
     for _ in range(4):
         rig.pass_seconds(CALM_SECONDS)
 
@@ -76,9 +77,7 @@ def test_what_a_start_needed_is_returned_once(monkeypatch: pytest.MonkeyPatch) -
 def test_what_was_needed_beside_large_batches_is_returned_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few groups may have names of many kilobytes, and thousands of connections come and go."""
     rig = Rig(monkeypatch)
-    rig.board.load([])
-    rig.board.health.set_log_end_at_start({}, {})
-    rig.board.health.set_positions({}, {}, NOW_MS)
+    rig.has_read_the_log()
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS)
     of_start = [*rig.trimmed]
@@ -94,9 +93,7 @@ def test_what_was_needed_beside_large_batches_is_returned_too(monkeypatch: pytes
 def test_the_jvm_collects_again_what_the_first_collection_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's cleaner needs a moment to drop broadcasts that nothing refers to; once is enough."""
     rig = Rig(monkeypatch)
-    rig.board.load([])
-    rig.board.health.set_log_end_at_start({}, {})
-    rig.board.health.set_positions({}, {}, NOW_MS)
+    rig.has_read_the_log()
     rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS)

@@ -163,7 +163,7 @@ def test_group_that_is_empty_since_has_no_owner_until_the_end_of_the_log() -> No
 
 
 def test_lag_added_of_a_group_that_is_empty_since_is_counted_to_the_end() -> None:
-    """It grows for as long as nobody reads: what came after the group's last record counts, after the report's not."""
+    """It grows while no member reads: what came after the group's last record counts, after the report's not."""
     report = of_records(HEADER, logged(HOLDS, IS_GONE), "g", 5_000)
     times = [1_000, 9_000, 300_000, OTHER_MS, OTHER_MS + 1_000]
 

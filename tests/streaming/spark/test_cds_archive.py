@@ -108,5 +108,5 @@ def test_an_option_with_a_blank_is_one(archive: Path, tmp_path: Path, monkeypatc
 
     with pytest.raises(CannotTellError):
         session.start(Config.model_validate({"state": {"dir": str(tmp_path)}}), tmp_path / "spark.log")
-    told = dict(call.args for call in builder.config.call_args_list)
-    assert f"-XX:SharedArchiveFile={place}" in shlex.split(told["spark.driver.extraJavaOptions"])
+    settings = dict(call.args for call in builder.config.call_args_list)
+    assert f"-XX:SharedArchiveFile={place}" in shlex.split(settings["spark.driver.extraJavaOptions"])
