@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+import pytest
+
 from coordinator_model.rules import lasting
 from coordinator_model.rules.lasting import About, Lasting
 from coordinator_model.rules.transition import Transition
@@ -22,7 +24,7 @@ def cleared(_: Transition, names: list[str]) -> Iterator[Finding]:
 def step(state: GroupState, holding: Mapping[str, int], *, live: bool = True) -> tuple[list[Finding], bool]:
     """Findings of one step in which this holds, and whether something was withheld."""
     alarm = Lasting(
-        kind="alarm",
+        kind="epoch_anomaly",
         holds=lambda _: holding,
         opened=opened,
         cleared=cleared,
@@ -106,3 +108,10 @@ def test_one_of_a_moment_is_closed_by_name() -> None:
     lasting.closed(state, "alarm", "a")
 
     assert {} == state.alarms
+
+
+@pytest.mark.parametrize("kind", ["member_behind", "rebalance_rounds_lost"])
+def test_a_kind_that_nothing_shows_is_refused(kind: str) -> None:
+    """One without a row, and one whose row is no alarm's."""
+    with pytest.raises(ValueError, match=f"found kind='{kind}', accepted: "):
+        Lasting(kind=kind, holds=lambda _: {}, opened=opened, cleared=cleared)
