@@ -81,6 +81,7 @@ def rehearse(  # noqa: PLR0913 - what is rehearsed, how, and who is informed
         "kafka_version": source.header.kafka_version,
         "records": sum(source.records.values()),
         "not_rehearsed": list(source.not_rehearsed),
+        "not_compared": list(source.not_compared),
         "releases": views,
     }
 

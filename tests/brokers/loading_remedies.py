@@ -22,6 +22,7 @@ from coordinator_model.state.shards import offsets_partition
 from lab.builders import offset_commit
 from streaming.config.kafka_sections import KafkaSection
 from streaming.loading import faults
+from streaming.loading.loader_words import LoaderSaid
 from streaming.loading.log_writer import LogWriter
 from streaming.loading.release_broker import ReleaseBroker
 from streaming.loading.run import awaited
@@ -29,6 +30,7 @@ from streaming.recording.file_format import RecordedRecord
 from streaming.recording.recorder import LogRecorder
 from streaming.spark import release_jars
 from tests import loading_logs as logs
+from tests.brokers.releases import BY_NAME
 
 PARTITIONS: Final = 10
 """Of each log."""
@@ -75,6 +77,9 @@ class Case:
     deleted_on: str | None = None
 
 
+SETTINGS: Final = {"3.9.2": BY_NAME["3.9.2-consumer"].with_consumer}
+"""Of releases whose brokers load such groups only with the consumer protocol turned on."""
+
 CASES: Final = (
     Case(
         fault="KAFKA-14869",
@@ -82,6 +87,12 @@ CASES: Final = (
         whole=lambda: logs.classic("4.3.1"),
         broken=lambda records: records,
         deleted_on="4.3.1",
+    ),
+    Case(
+        fault="KAFKA-17306",
+        releases=("3.9.2",),
+        whole=lambda: logs.records_of("3.9.1/consumer.ndjson.gz"),
+        broken=logs.cleaned,
     ),
     Case(
         fault="KAFKA-19862",
@@ -96,8 +107,14 @@ CASES: Final = (
         broken=logs.offsets_first,
     ),
     Case(
+        fault="KAFKA-21102",
+        releases=("3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
+        whole=logs.left,
+        broken=logs.last_tombstones,
+    ),
+    Case(
         fault="KAFKA-21117",
-        releases=("4.0.0", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
+        releases=("4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
         whole=logs.migrated,
         broken=logs.without_upgrade_tombstone,
     ),
@@ -127,13 +144,17 @@ def tried(release: str, scratch: Path) -> list[dict[str, Any]]:
     written += [
         _broken(case, deleted[case.fault], len(by_deleter[case.deleted_on or release][case.fault])) for case in cases
     ]
-    found = _as_is_and_cleaned(release, scratch / "broker", partitions, [of for log in written for of in log])
+    records = [of for log in written for of in log]
+    classic = {logs.group_of(of) for of in records if of.key[:2] == logs.GROUP_METADATA and of.value is not None}
+    found = _as_is_and_cleaned(release, scratch / "broker", partitions, records)
     return [
         {
             "release": release,
             "fault": case.fault,
             **{
-                f"{'deleted' if is_deleted else 'kept'}_{when}": _words(said, places[case.fault, is_deleted], release)
+                f"{'deleted' if is_deleted else 'kept'}_{when}": _words(
+                    said, places[case.fault, is_deleted], release, classic
+                )
                 for is_deleted in (False, True)
                 for when, said in found.items()
             },
@@ -154,7 +175,7 @@ def _broker(release: str, directory: Path, partitions: int, properties: Mapping[
         directory,
         jars_dir=release_jars.place(release),
         offsets_partitions=partitions,
-        properties=properties,
+        properties={**SETTINGS.get(release, {}), **properties},
     )
 
 
@@ -199,7 +220,7 @@ def _delete(bootstrap_servers: str, groups: set[str]) -> None:
         time.sleep(0.5)
 
 
-def _as_is_and_cleaned(release: str, directory: Path, partitions: int, records: Records) -> dict[str, Any]:
+def _as_is_and_cleaned(release: str, directory: Path, partitions: int, records: Records) -> dict[str, LoaderSaid]:
     lengths: dict[int, int] = {}
     latest: dict[int, int] = {}
     for record in records:
@@ -241,8 +262,8 @@ def _await_cleaner(checkpoint: Path, lengths: Mapping[int, int]) -> None:
         time.sleep(0.2)
 
 
-def _words(said: Any, places: Iterable[int], release: str) -> str:
+def _words(said: LoaderSaid, places: Iterable[int], release: str, classic: set[str]) -> str:
     """`loads`, or the faults with which it fails."""
     failed = [said.failed[partition] for partition in places if partition in said.failed]
-    known = {getattr(faults.known(of.text, release), "number", of.said) for of in failed}
+    known = {getattr(faults.known(of.text, release, classic.__contains__), "number", of.said) for of in failed}
     return ", ".join(sorted(known)) or "loads"

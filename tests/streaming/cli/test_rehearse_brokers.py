@@ -1,6 +1,8 @@
 """`rehearse brokers`: what is refused before anything starts, and how it ends; brokers take part in none of it."""
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +24,8 @@ WELL: Final[dict[str, Any]] = {
     "groups_changed": [],
     "offsets_missing": 0,
     "offsets_different": 0,
+    "groups_more": [],
+    "offsets_more": 0,
     "seconds": 1.0,
 }
 LOST: Final = {**WELL, "groups_missing": ["g"]}
@@ -29,6 +33,13 @@ UNTOLD: Final[dict[str, Any]] = {
     "loads": None,
     "partitions": [],
     "cannot_tell": "its broker did not start: Address already in use",
+}
+REPORT: Final[dict[str, Any]] = {
+    "format": compared.FORMAT,
+    "cluster_id": None,
+    "time": 1_795_000_000_000,
+    "not_rehearsed": [],
+    "not_compared": [],
 }
 
 
@@ -51,14 +62,7 @@ def rehearsed(monkeypatch: pytest.MonkeyPatch, *views: dict[str, Any]) -> list[A
     def made(source: Any, releases: list[str], **_: object) -> dict[str, Any]:
         called.append((source, releases))
         found = [{"release": release, **view} for release, view in zip(releases, views, strict=True)]
-        return {
-            "format": compared.FORMAT,
-            "cluster_id": None,
-            "time": 1_795_000_000_000,
-            "records": sum(source.records.values()),
-            "not_rehearsed": [],
-            "releases": found,
-        }
+        return {**REPORT, "records": sum(source.records.values()), "releases": found}
 
     monkeypatch.setattr(run, "rehearse", made)
     monkeypatch.setattr(release_jars, "missing", lambda *_: [])
@@ -93,6 +97,34 @@ def test_what_cannot_be_done_is_reported_in_one_line(
     captured = capsys.readouterr()
     assert "" == captured.out
     assert expected in captured.err.splitlines()[-1]
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("answer", "fetched"), [("y\n", ["4.1.9", "4.1.8"]), ("\n", ["4.1.9", "4.1.8"]), ("n\n", [])])
+def test_a_terminal_is_asked_once_for_the_jars(
+    answer: str, fetched: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the releases that lack them; after a no nothing is fetched, and it cannot tell."""
+    asked: list[str] = []
+    said = Terminal()
+    monkeypatch.setattr(release_jars, "fetch", lambda releases, _say: asked.extend(releases))
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(
+        run, "rehearse", lambda *_, **__: {**REPORT, "records": 0, "releases": [{"release": "4.1.9", **WELL}]}
+    )
+
+    status = main([*COMMAND, "--from", LOG, "--release", "4.1.9", "--release", "4.1.8", "--json"])
+
+    assert (0 if fetched else 3, fetched) == (status, asked)
+    question = "Fetch the jars of Kafka 4.1.9, 4.1.8 (90 MB each, from Maven's central registry) into "
+    assert 1 == said.getvalue().count(question)
 
 
 def test_without_java_it_cannot_tell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
