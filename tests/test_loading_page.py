@@ -6,8 +6,10 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator_model.clocked.not_loaded import LOADED_A_SECOND
 from streaming.loading import compared, faults
 from tests.brokers import loading_own, loading_page
+from tests.loading_logs import RECORDINGS
 from tests.recorder.recordings import PATHS
 
 
@@ -83,3 +85,19 @@ def test_all_recordings_are_loaded_by_their_own_release() -> None:
 def test_nothing_of_them_is_different(row: Mapping[str, Any]) -> None:
     """0 groups and 0 offsets."""
     assert (0, 0, []) == (row["groups_different"], row["offsets_different"], row["failed"])
+
+
+def test_every_recording_was_loaded() -> None:
+    """By its release, of each that the table is to have."""
+    tried = [file for row in loading_page.load()["own"] for file in row["recordings"]]
+
+    assert sorted(str(of.relative_to(RECORDINGS)) for log in loading_own.own_logs() for of in log.files) == sorted(
+        tried
+    )
+
+
+@pytest.mark.parametrize("row", loading_page.load()["size"], ids=lambda row: row["release"])
+def test_a_load_is_taken_to_be_slower_than_it_was(row: Mapping[str, Any]) -> None:
+    """So that one that is under way is no alarm; a million records were measured."""
+    assert 1_000_000 <= row["records"]
+    assert 2 * LOADED_A_SECOND <= row["bare"]["records_a_second_least"]
