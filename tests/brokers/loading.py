@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from streaming.base.errors import CannotTellError
 from streaming.loading import run, source
 from streaming.loading.compared import UNKNOWN_FAULT, LoadingJson
 from streaming.spark import release_jars
@@ -123,7 +124,8 @@ _PARTS: Final[dict[str, Callable[[set[str], Path], Rows]]] = {
 def _wanted(releases: Iterable[str], named: set[str]) -> list[str]:
     """The named ones of these, or all, with their jars."""
     wanted = [release for release in dict.fromkeys(releases) if not named or release in named]
-    release_jars.fetch(release_jars.missing(wanted), _say)
+    for release, why in release_jars.fetch(release_jars.missing(wanted), _say).items():
+        raise CannotTellError(f"Kafka {release}: {why}")
     return wanted
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import pytest
 
 from streaming.__main__ import main
-from streaming.base.errors import CannotTellError, UsageError
+from streaming.base.errors import UsageError
 from streaming.loading import compared, run
-from streaming.spark import java, release_jars
+from streaming.spark import java, kafka_jars, release_jars
 
 LOG: Final = str(Path(__file__).parents[2] / "recordings" / "4.3.1" / "offsets.ndjson.gz")
 COMMAND: Final = ("rehearse", "brokers")
@@ -47,8 +47,8 @@ REPORT: Final[dict[str, Any]] = {
 def no_broker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Java is there, jars are not, and nothing is fetched."""
 
-    def fetched(*_: object) -> None:
-        raise CannotTellError("jars: not fetched in a test")
+    def fetched(releases: list[str], *_: object) -> dict[str, str]:
+        return dict.fromkeys(releases, "jars: not fetched in a test")
 
     monkeypatch.setattr(java, "find_java", lambda: Path("java"))
     monkeypatch.setattr(release_jars, "DIRECTORY", tmp_path / "jars")
@@ -113,7 +113,12 @@ def test_a_terminal_is_asked_once_for_the_jars(
     """With the releases that lack them; after a no nothing is fetched, and it cannot tell."""
     asked: list[str] = []
     said = Terminal()
-    monkeypatch.setattr(release_jars, "fetch", lambda releases, _say: asked.extend(releases))
+
+    def fetch(releases: list[str], _say: object) -> dict[str, str]:
+        asked.extend(releases)
+        return {}
+
+    monkeypatch.setattr(release_jars, "fetch", fetch)
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     monkeypatch.setattr(sys, "stderr", said)
     monkeypatch.setattr(
@@ -160,6 +165,30 @@ def test_exit_status(
     captured = capsys.readouterr()
     assert ["4.3.1", "4.3.0"] == [of["release"] for of in json.loads(captured.out)["releases"]]
     assert ("Address already in use" in captured.err) == (status == 3)
+
+
+@pytest.mark.parametrize("options", [["--yes"], ["--jars", "."]])
+def test_a_release_without_jars_keeps_no_other_from_being_rehearsed(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A registry may lack one of all patch releases: it cannot be told of that one, with the reason; 1 goes before."""
+    jars = tmp_path / "jars" / "4.3.1"
+    jars.mkdir(parents=True)
+    (jars / "kafka_2.13-4.3.1.jar").touch()
+    monkeypatch.chdir(tmp_path / "jars")
+    monkeypatch.setattr(kafka_jars, "DIRECTORY", tmp_path / "none")
+    found = [WELL, LOST]
+    monkeypatch.setattr(run, "_loaded", lambda _source, release, *_: {"release": release, **found.pop(0)})
+    command = [*COMMAND, "--from", LOG, "--release", "4.1.9", "--release", "4.3.1", *options]
+
+    assert 3 == main(command)
+    assert "error: Kafka 4.1.9: " in capsys.readouterr().err
+    assert 1 == main([*command, "--json"])
+    lacking, there = json.loads(capsys.readouterr().out)["releases"]
+    assert (None, True) == (lacking["loads"], there["loads"])
+    assert ("not fetched in a test" if options == ["--yes"] else "--jars: found none of Kafka 4.1.9") in lacking[
+        "cannot_tell"
+    ]
 
 
 def test_releases_default_to_those_of_the_brokers(
