@@ -2,7 +2,8 @@
 
 Made of recordings of real brokers, with each group renamed so that a log has partitions to itself:
 
-    well                 classic, consumer, share and streams groups as 4.3.1 writes them
+    well                 classic, consumer and streams groups as 4.3.1 writes them
+    share                share groups as 4.3.1 writes them
     early_offsets        the offsets of a streams group stand before its other records
     no_upgrade           a group was upgraded and downgraded; the tombstone of the upgrade is cleaned away
     read_while_cleaned   the first records were read before the cleaner went over them, the others after it
@@ -25,7 +26,7 @@ from streaming.recording.file_format import Header, RecordedRecord, open_new_rec
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 PARTITIONS: Final = 10
 """Of each log."""
-IN_ALL: Final = 9 * PARTITIONS
+IN_ALL: Final = 10 * PARTITIONS
 """Of one recording of all of them."""
 
 Change = Callable[[list[RecordedRecord]], list[RecordedRecord]]
@@ -122,8 +123,18 @@ def in_partitions(
 
 def streams_log() -> list[RecordedRecord]:
     """Records of a streams group that committed."""
+    return _of_type(b"\x00\x11")
+
+
+def share_log() -> list[RecordedRecord]:
+    """Records of share groups."""
+    return _of_type(b"\x00\x0b")
+
+
+def _of_type(of_epoch: bytes) -> list[RecordedRecord]:
+    """Records of the groups that have an epoch in a record of this type."""
     records = records_of("4.3.1/share-and-streams.ndjson.gz")
-    groups = {group_of(record) for record in records if record.key[:2] == b"\x00\x11"}
+    groups = {group_of(record) for record in records if record.key[:2] == of_epoch}
     return [record for record in records if group_of(record) in groups]
 
 
@@ -156,9 +167,9 @@ def logs(release: str = "") -> dict[str, tuple[range, list[RecordedRecord]]]:
 
     `own` is that of a release; without one, or a recording of it, there is none.
     """
-    well = records_of(*(f"4.3.1/{name}.ndjson.gz" for name in ("classic", "consumer", "offsets", "share-and-streams")))
     made = {
-        "well": well,
+        "well": [*records_of(*(f"4.3.1/{of}.ndjson.gz" for of in ("classic", "consumer", "offsets"))), *streams_log()],
+        "share": share_log(),
         "early_offsets": offsets_first(streams_log()),
         "no_upgrade": without_upgrade_tombstone(migrated()),
         "read_while_cleaned": [of for records in by_group(static_members()) for of in read_while_cleaned(records)],

@@ -61,7 +61,7 @@ def test_no_other_fault_was_seen() -> None:
         if compared.UNKNOWN_FAULT in of["known"]
     }
 
-    assert {("4.0.0", "well"), ("4.0.2", "well")} == unknown
+    assert {("4.0.0", "share"), ("4.0.2", "share")} == unknown
 
 
 def test_remedies_are_of_the_release_and_of_later_ones() -> None:

@@ -134,7 +134,7 @@ FAULTS: Final = (
         about="a group was upgraded and downgraded again, and the tombstone of the upgrade is cleaned away",
         seen_on=("3.8.1", "3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
         loaded_by=("3.4.1", "3.9.2"),
-        wait_on=("4.2.0", "4.3.1"),
+        wait_on=("4.0.2", "4.2.0", "4.3.1"),
     ),
 )
 

@@ -25,6 +25,7 @@ LOG_OF: Final[Mapping[str, str]] = {
 """Fault → the log that shows it."""
 OF_LOGS: Final[Mapping[str, str]] = {
     "well": "all well",
+    "share": "share groups of 4.3",
     "early_offsets": "offsets before a streams group",
     "no_upgrade": "upgraded and downgraded, without the tombstone",
     "read_while_cleaned": "read while it was cleaned",

@@ -62,7 +62,7 @@ def of_log(view: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [of for of in view["partitions"] if of["partition"] in places]
 
 
-LOADS: Final = ("well", "early_offsets", "read_while_cleaned", "cleaned", "classic", "of_3_9", "own")
+LOADS: Final = ("well", "share", "early_offsets", "read_while_cleaned", "cleaned", "classic", "of_3_9", "own")
 
 
 @pytest.mark.parametrize("name", LOADS)
