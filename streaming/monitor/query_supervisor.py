@@ -218,7 +218,7 @@ class QuerySupervisor:
         """Start the query and wait for its end; returns the reason if it failed."""
         query = None
         try:
-            self._end_left()
+            self._end_left(spark)
             query = self._start(spark)
             self._stall.started()
             while query.isActive and not stopped.wait(0.2):
@@ -243,8 +243,10 @@ class QuerySupervisor:
                 self.may_write = not _stopped(query)
                 self._left, self._left_since = (query if self.may_write else None), None
 
-    def _end_left(self) -> None:
+    def _end_left(self, spark: SparkSession) -> None:
         """See that the query of before has stopped: Spark starts none of its name before.
+
+        One that does not, though the brokers answer, waits for a worker that hangs: all of them are killed, once.
 
         Raises:
             CannotTellError: it has not, and the brokers do not answer, for which it may be waiting.
@@ -259,6 +261,8 @@ class QuerySupervisor:
         since, self._left_since = self._left_since, None
         self._log.ends()
         self._left_since = since or time.monotonic()
+        if since is None:
+            _log.warning("workers_killed", processes=jvm_lifecycle.kill_workers(spark))
         seconds = time.monotonic() - self._left_since
         if seconds >= HANGS_SECONDS:
             stays = f"the query did not stop in {seconds:.0f} s and cannot be started again in this process"

@@ -77,6 +77,21 @@ def _process_of(gateway: Any) -> "subprocess.Popen[bytes] | None":  # noqa: ANN4
     return jvm
 
 
+def kill_workers(spark: SparkSession) -> int:
+    """Kill all Python processes that the JVM has started: what waits for one that hangs then has an error, at once.
+
+    Spark leaves it to the daemon of the workers to kill one of them; but the daemon may hang, too. The next task has
+    new ones.
+
+    Returns:
+        How many there were; 0 under spark-submit, whose JVM has started this process as well.
+    """
+    jvm = spark._jvm  # noqa: SLF001 - the only way to Java's own classes
+    if jvm is None or _process_of(SparkContext._gateway) is None:  # noqa: SLF001 - the only way to the process
+        return 0
+    return sum(handle.destroyForcibly() for handle in jvm.java.lang.ProcessHandle.current().descendants().toArray())
+
+
 def hold(spark: SparkSession, file: Path) -> Any:  # noqa: ANN401 - an object of Java
     """Have the JVM lock a file, as soon as no other JVM does; it is given back by `release`, or with the JVM's end.
 

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
@@ -71,6 +72,9 @@ _TOKEN: Final = re.compile(r"(?P<run>[0-9a-f]+)-(?P<version>[0-9]{1,15})-(?P<num
 BROKER_ANSWER_SECONDS: Final = 5.0
 """How long the brokers' word is taken: a page that is left open asks a gate every few seconds."""
 
+BROKER_WAIT_SECONDS: Final = 3.0
+"""How long an answer waits for it: of brokers that are away, a gate says at once that it cannot tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -123,8 +127,8 @@ class Api:
         self._lock = threading.Lock()
         self._overview = Overview(board, clock_ms)
         self._overview_json: tuple[int, bytes] = (-1, b"")
-        self._group_configs = _Remembered(self._brokers.group_configs)
-        self._settings = _Remembered(self._brokers.settings)
+        self._group_configs = _Remembered(self._brokers.group_configs, None)
+        self._settings = _Remembered(self._brokers.settings, BrokerSettings())
 
     def tidy(self) -> None:
         """To be called every few seconds: let go of the overview where no client looks at it."""
@@ -402,19 +406,37 @@ class Api:
 
 
 class _Remembered(Generic[T]):
-    """Asks once for all who ask at about the same time."""
+    """Asks once for all who ask at about the same time, in a thread of its own.
 
-    def __init__(self, ask: Callable[[], T]) -> None:
+    Args:
+        ask: what is asked.
+        unknown: what is known of brokers that have not answered in `BROKER_WAIT_SECONDS`.
+    """
+
+    def __init__(self, ask: Callable[[], T], unknown: T) -> None:
         self._ask = ask
+        self._unknown = unknown
         self._lock = threading.Lock()
-        self._answer: tuple[float, T] | None = None
+        self._asked: Future[T] | None = None
+        self._asked_at = 0.0
 
     def __call__(self) -> T:
         with self._lock:
-            now = time.monotonic()
-            if self._answer is None or now - self._answer[0] >= BROKER_ANSWER_SECONDS:
-                self._answer = (now, self._ask())
-            return self._answer[1]
+            now, asked = time.monotonic(), self._asked
+            if asked is None or (asked.done() and now - self._asked_at >= BROKER_ANSWER_SECONDS):
+                asked = self._asked = Future()
+                self._asked_at = now
+                threading.Thread(target=self._run, args=(asked,), name="ask-brokers", daemon=True).start()
+        try:
+            return asked.result(BROKER_WAIT_SECONDS)
+        except TimeoutError:
+            return self._unknown
+
+    def _run(self, asked: "Future[T]") -> None:
+        try:
+            asked.set_result(self._ask())
+        except BaseException as error:  # noqa: BLE001 - for who asked
+            asked.set_exception(error)
 
 
 def _listed(items: Iterable[object]) -> Iterator[bytes]:

@@ -57,7 +57,7 @@ def descriptors_used_up(trial: Trial) -> None:
 
 
 def workers_hang(trial: Trial) -> None:
-    """All Python workers of Spark are stopped (SIGSTOP), records arriving: the query is started again."""
+    """All Python workers of Spark and their daemon are stopped (SIGSTOP), records arriving: killed, and gone on."""
     impatient(trial)
     for _ in range(trial.rounds):
         with trial.writing(0.4 / trial.rounds):

@@ -366,7 +366,9 @@ OF_THREE: Final[dict[str, Mapping[str, str]]] = {
     "brokers_rolled": BALANCED,
     "short_tail_lost": {},
     "long_tail_lost": {},
-    "empty_broker": {},
+    # With a disk that the controller does not know yet it is not elected when it comes back, but when the controller
+    # looks for partitions without leader: every five minutes, unless this says more often.
+    "empty_broker": {"unclean.leader.election.interval.ms": "1000"},
     "without_leader": {},
     "without_leader_at_start": {},
 }

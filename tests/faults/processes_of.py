@@ -17,7 +17,7 @@ def _parent(pid: int) -> int:
 
 
 def workers(monitor: MonitorProcess) -> list[int]:
-    """Python workers of Spark: what their daemon has forked."""
+    """Python workers of Spark and the daemon that forks them, which is a child of the JVM, whose options name it."""
     daemons = {pid for pid, command in marked_processes(monitor._mark) if DAEMON in command}
     found = []
     for pid in daemons:

@@ -295,8 +295,15 @@ def _undated(groups: dict[str, Any]) -> dict[str, Any]:
     return {name: (of, undated(state)) for name, (of, state) in groups.items()}
 
 
+BY_FORMER_RULES: Final = frozenset({"counters", "recent_rebalance_members"})
+"""What a former release counted by rules of its own, and how many members its rebalances had, which it did not note."""
+
+
 def _uncounted(groups: dict[str, Any]) -> dict[str, Any]:
-    return {name: {key: of for key, of in state.items() if key != "counters"} for name, (_, state) in groups.items()}
+    return {
+        name: {key: of for key, of in state.items() if key not in BY_FORMER_RULES}
+        for name, (_, state) in groups.items()
+    }
 
 
 def _committed(of: Reported | Answer) -> dict[Any, Any]:

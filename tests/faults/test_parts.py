@@ -74,6 +74,8 @@ CASES: Final[dict[str, tuple[bool, list[Callable[[Path, Left], None]]]]] = {
     "checkpoint of another monitor": (True, [take(CHECKPOINT, "another")]),
     "checkpoint of another cluster": (False, [of_another_cluster]),
     "monitor.json lost": (True, [lose(IDENTITY_FILE)]),
+    "monitor.json older": (True, [take(IDENTITY_FILE, "older")]),
+    "monitor.json of another monitor": (True, [take(IDENTITY_FILE, "another")]),
     "monitor.json lost, checkpoint of another cluster": (False, [lose(IDENTITY_FILE), of_another_cluster]),
     "resume.json lost": (True, [lose(RESUME_FILE)]),
     "resume.json older": (True, [take(RESUME_FILE, "older")]),

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 from py4j.finalizer import ThreadSafeFinalizer
+from py4j.protocol import Py4JError
 from pyarrow import parquet
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -406,6 +408,43 @@ def test_sockets_that_are_closed_are_forgotten(spark: SparkSession) -> None:
     assert [] == sockets()
     assert files.get(None).contains(kept.getPath())
     assert 1 == len(spark.range(1).toArrow())
+
+
+def test_workers_that_hang_are_killed_with_the_daemon_that_could_not_do_it(spark: SparkSession) -> None:
+    """A task whose worker and daemon stand still ends at once, and the next one has others."""
+    jvm: Any = spark.sparkContext._jvm
+
+    def squares() -> list[int]:
+        return spark.sparkContext.parallelize([1, 2], 1).map(lambda of: of * of).collect()
+
+    assert [1, 4] == squares()
+    hung = [handle.pid() for handle in jvm.java.lang.ProcessHandle.current().descendants().toArray()]
+    for pid in hung:
+        os.kill(pid, signal.SIGSTOP)
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            squares()
+        except Py4JError as error:
+            failed.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    waiting.join(1.0)
+    assert waiting.is_alive()
+
+    assert len(hung) == jvm_lifecycle.kill_workers(spark)
+
+    waiting.join(60.0)
+    assert (False, 1) == (waiting.is_alive(), len(failed))
+    assert [1, 4] == squares()
+
+
+def test_workers_under_spark_submit_are_left_alone(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its JVM has started the monitor, too."""
+    monkeypatch.setattr(spark.sparkContext._gateway, "proc", None)
+    assert 0 == jvm_lifecycle.kill_workers(spark)
 
 
 def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None:

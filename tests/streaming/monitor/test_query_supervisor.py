@@ -283,6 +283,23 @@ def test_a_query_that_does_not_stop_ends_the_monitor(monkeypatch: pytest.MonkeyP
     assert (1, True) == (ended.value.exit_status, supervisor.may_write)
 
 
+def test_workers_of_a_query_that_does_not_stop_are_killed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for one that hangs; while brokers are away it may wait for these, and no worker is touched."""
+    kill = MagicMock(return_value=2)
+    monkeypatch.setattr(jvm_lifecycle, "kill_workers", kill)
+    supervisor = hanging(monkeypatch, [1_000.0])
+    ran(supervisor)
+    log: Any = supervisor._log
+    log.ends.side_effect = CannotTellError("brokers are away")
+    ran(supervisor)
+    kill.assert_not_called()
+
+    log.ends.side_effect = None
+    ran(supervisor)
+    ran(supervisor)
+    kill.assert_called_once()
+
+
 def test_a_query_of_a_jvm_that_was_killed_is_not_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason for which it was killed is why the monitor ends."""
     now = [1_000.0]

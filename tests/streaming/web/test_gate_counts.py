@@ -1,11 +1,12 @@
 """What a gate counts is what the page counts; and for which targets the log is scanned."""
 
 import json
+import threading
 from collections import Counter
 
 import pytest
 
-from coordinator_model.gates.verdict import Cluster, LogScan
+from coordinator_model.gates.verdict import BrokerSettings, Cluster, LogScan
 from streaming.board import gates
 from streaming.web.api_answers import Api, BrokerAnswers
 from streaming.web.overview import Overview
@@ -63,3 +64,33 @@ def test_log_is_scanned_for_targets_that_fail_on_what_is_in_it(target: str | Non
     assert scans == len(asked)
     assert ["log_records"] * scans == stopped
     assert ({"3": 1} if scans else None) == (answer["log_scan"] and answer["log_scan"]["tombstones"])
+
+
+def test_gate_does_not_wait_for_brokers_that_are_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot tell; they are asked once, however many wait, and their word counts as soon as it comes."""
+    monkeypatch.setattr("streaming.web.api_answers.BROKER_WAIT_SECONDS", 0.01)
+    there, asked = threading.Event(), Counter[str]()
+
+    def settings() -> BrokerSettings:
+        asked["settings"] += 1
+        assert there.wait(60)
+        return BrokerSettings(consumer_max_size=7)
+
+    def group_configs() -> list[str]:
+        asked["group_configs"] += 1
+        assert there.wait(60)
+        return []
+
+    brokers = BrokerAnswers(settings=settings, group_configs=group_configs)
+    story = RandomBoard(1, 4)
+    api = Api(story.board, "prod", brokers=brokers, clock_ms=lambda: story.now_ms)
+
+    unknown = [api.gate(gate, ()) for gate in ("upgrade", "downgrade", "upgrade")]
+    assert ["cannot_tell"] * 3 == [of["verdict"] for of in unknown]
+    assert {"settings": 1, "group_configs": 1} == asked
+
+    monkeypatch.setattr("streaming.web.api_answers.BROKER_WAIT_SECONDS", 60.0)
+    there.set()
+    known = [api.gate(gate, ()) for gate in ("upgrade", "downgrade")]
+    assert {"settings": 1, "group_configs": 1} == asked
+    assert not {of["code"] for of in unknown[1]["reasons"]} <= {of["code"] for of in known[1]["reasons"]}
