@@ -23,6 +23,7 @@ def test_a_row_takes_the_place_of_the_former(tmp_path: Path) -> None:
 
 
 LOGS: Final = loading_page.load()["logs"]
+AGAIN: Final = loading_page.load()["again"]
 REMEDIES: Final = loading_page.load()["remedies"]
 
 
@@ -50,6 +51,9 @@ def test_what_the_program_says_of_a_fault_was_seen(fault: faults.Fault) -> None:
     assert (well["kept_cleaned"], well["deleted_as_is"]) == (fault.wait_on, fault.delete_on)
     neither = {*well["deleted_cleaned"]} - {*fault.wait_on, *fault.delete_on}
     assert in_order(neither) == fault.delete_and_wait_on
+    again = (row for row in AGAIN if row["fault"] == fault.number)
+    well_again = in_order(row["release"] for row in again if {row["whole_as_is"], row["whole_cleaned"]} == {"loads"})
+    assert well_again == fault.again_on
 
 
 def test_no_other_fault_was_seen() -> None:

@@ -21,6 +21,9 @@ from coordinator_model.kinds.words import alternatives
 
 ReleaseNumbers = tuple[int, ...]
 
+AGAIN: Final = (
+    "the cleaner went over the log while it was read: once it is through, rehearse again, or restart the broker"
+)
 WAIT: Final = "put off the restart until the cleaner went over the partition, and rehearse again"
 DELETE: Final = "delete the group, and rehearse again"
 DELETE_AND_WAIT: Final = "delete the group, wait until the cleaner went over the partition, and rehearse again"
@@ -38,6 +41,7 @@ class Fault:
         seen_on: releases whose brokers were seen to have it.
         mended_in: the first release without it, of each minor release that had it; none while it is open.
         loaded_by: releases whose brokers were seen to load such a log.
+        again_on: those whose brokers were seen to load such a log both as it is before the cleaner and after it.
         wait_on: releases on whose brokers the cleaner was seen to help.
         delete_on: those on which it helped to delete the group.
         delete_and_wait_on: those on which neither alone helped, and both did.
@@ -50,6 +54,7 @@ class Fault:
     seen_on: tuple[str, ...] = ()
     mended_in: tuple[str, ...] = ()
     loaded_by: tuple[str, ...] = ()
+    again_on: tuple[str, ...] = ()
     wait_on: tuple[str, ...] = ()
     delete_on: tuple[str, ...] = ()
     delete_and_wait_on: tuple[str, ...] = ()
@@ -71,7 +76,12 @@ class Fault:
     def remedies(self, release: str) -> list[str]:
         """What was seen to help on brokers of a release, a sentence each; later releases that load the log."""
         later = [of for of in self.loaded_by if numbers(of) > numbers(release)]
-        tried = ((self.wait_on, WAIT), (self.delete_on, DELETE), (self.delete_and_wait_on, DELETE_AND_WAIT))
+        tried = (
+            (self.again_on, AGAIN),
+            (self.wait_on, WAIT),
+            (self.delete_on, DELETE),
+            (self.delete_and_wait_on, DELETE_AND_WAIT),
+        )
         return [
             *([f"brokers of {alternatives(later)} load it"] if later else []),
             *(sentence for releases, sentence in tried if release in releases),
@@ -108,6 +118,7 @@ FAULTS: Final = (
         seen_on=("3.8.1", "3.9.2", "4.0.0", "4.1.1"),
         mended_in=("4.0.2", "4.1.2", "4.2.0"),
         loaded_by=("3.4.1", "3.9.2", "4.0.2", "4.2.0", "4.2.1", "4.3.1"),
+        again_on=("4.0.0", "4.1.1"),
     ),
     Fault(
         number="KAFKA-20254",
@@ -126,6 +137,7 @@ FAULTS: Final = (
         about="a member left; while the log was read the cleaner took all of its tombstones but the last",
         seen_on=("3.8.1", "3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
         loaded_by=("3.4.1", "3.9.2"),
+        again_on=("4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
     ),
     Fault(
         number="KAFKA-21117",

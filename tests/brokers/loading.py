@@ -1,10 +1,11 @@
 """What real brokers make of logs of the group coordinator: which release loads which, and what helps.
 
-    python -P -m tests.brokers.loading [--which 4.0.0,4.3.1] [--parts logs,own,remedies,size]
+    python -P -m tests.brokers.loading [--which 4.0.0,4.3.1] [--parts logs,own,remedies,again,size]
 
     logs        `tests/loading_logs.py`, by each release
     own         recordings of real brokers, by the release that wrote them
     remedies    what was seen to help where a release does not load a log
+    again       whether such a log is loaded before and after the cleaner, where the fault is of a moment
     size        what a rehearsal of a million records costs, beside a broker that loads them
 
 What it finds it puts into `loading.json`, in the place of what was found of the same releases before, and the tables
@@ -108,6 +109,11 @@ def _remedies(named: set[str], scratch: Path) -> Rows:
         yield from loading_remedies.tried(release, scratch / release)
 
 
+def _again(named: set[str], scratch: Path) -> Rows:
+    for release in _wanted(loading_remedies.AGAIN, named):
+        yield from loading_remedies.loaded_again(release, scratch / release)
+
+
 def _size(named: set[str], scratch: Path) -> Rows:
     for release in _wanted(loading_size.RELEASES, named):
         yield loading_size.measured(release, scratch / release)
@@ -117,6 +123,7 @@ _PARTS: Final[dict[str, Callable[[set[str], Path], Rows]]] = {
     "logs": _logs,
     "own": _own,
     "remedies": _remedies,
+    "again": _again,
     "size": _size,
 }
 

@@ -38,6 +38,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "logs": ("release", "name"),
     "own": ("release", "recordings"),
     "remedies": ("release", "fault"),
+    "again": ("release", "fault"),
     "size": ("release",),
 }
 """What a row of a part is known by."""
@@ -143,7 +144,15 @@ def _own(rows: Sequence[Row]) -> Iterator[str]:
 
 def _remedies(rows: Sequence[Row]) -> Iterator[str]:
     head = ("fault", "release", "as it is", "cleaned", "groups deleted", "groups deleted, cleaned")
-    names = ("kept_as_is", "kept_cleaned", "deleted_as_is", "deleted_cleaned")
+    yield from _tried(head, ("kept_as_is", "kept_cleaned", "deleted_as_is", "deleted_cleaned"), rows)
+
+
+def _again(rows: Sequence[Row]) -> Iterator[str]:
+    head = ("fault", "release", "the log before the cleaner went over it", "afterwards")
+    yield from _tried(head, ("whole_as_is", "whole_cleaned"), rows)
+
+
+def _tried(head: Sequence[str], names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
     yield from _table(
         head,
         (
@@ -188,4 +197,4 @@ def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
-_TABLES: Final = {"logs": _logs, "own": _own, "remedies": _remedies, "size": _size}
+_TABLES: Final = {"logs": _logs, "own": _own, "remedies": _remedies, "again": _again, "size": _size}

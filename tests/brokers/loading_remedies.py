@@ -6,6 +6,9 @@ written into the same broker. It is started on them three times:
     as they are        the cleaner off
     with the cleaner   until it went over all of it but the segment that is written to
     cleaned            the cleaner off
+
+Some faults are of a moment: the broker met a log that the cleaner was going over. Of these the whole log is tried, as
+it was before that and as it is afterwards.
 """
 
 import time
@@ -68,6 +71,7 @@ class Case:
         whole: the log as it was written.
         broken: of it what the loader meets.
         deleted_on: the release whose coordinator deletes the groups; None where that is the one that is tried.
+        of_a_moment: whether a broker meets it only while the cleaner goes over the log.
     """
 
     fault: str
@@ -75,6 +79,7 @@ class Case:
     whole: Callable[[], Records]
     broken: Callable[[Records], Records]
     deleted_on: str | None = None
+    of_a_moment: bool = False
 
 
 SETTINGS: Final = {"3.9.2": BY_NAME["3.9.2-consumer"].with_consumer}
@@ -99,6 +104,7 @@ CASES: Final = (
         releases=("4.0.0", "4.1.1"),
         whole=logs.static_members,
         broken=logs.read_while_cleaned,
+        of_a_moment=True,
     ),
     Case(
         fault="KAFKA-20254",
@@ -111,6 +117,7 @@ CASES: Final = (
         releases=("3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
         whole=logs.left,
         broken=logs.last_tombstones,
+        of_a_moment=True,
     ),
     Case(
         fault="KAFKA-21117",
@@ -119,6 +126,7 @@ CASES: Final = (
         broken=logs.without_upgrade_tombstone,
     ),
 )
+AGAIN: Final = tuple(dict.fromkeys(release for case in CASES if case.of_a_moment for release in case.releases))
 RELEASES: Final = tuple(dict.fromkeys(release for case in CASES for release in case.releases))
 
 
@@ -160,6 +168,27 @@ def tried(release: str, scratch: Path) -> list[dict[str, Any]]:
             },
         }
         for case in cases
+    ]
+
+
+def loaded_again(release: str, scratch: Path) -> list[dict[str, str]]:
+    """What brokers of a release make of the whole logs of faults of a moment: rows of `loading.json`."""
+    cases = [case for case in CASES if case.of_a_moment and release in case.releases]
+    partitions = PARTITIONS * len(cases)
+    places = [range(first, first + PARTITIONS) for first in range(0, partitions, PARTITIONS)]
+    written = [
+        of
+        for case, where in zip(cases, places, strict=True)
+        for of in logs.in_partitions(case.whole(), partitions, where, "again")
+    ]
+    found = _as_is_and_cleaned(release, scratch / "again", partitions, written)
+    return [
+        {
+            "release": release,
+            "fault": case.fault,
+            **{f"whole_{when}": _words(said, where, release, set()) for when, said in found.items()},
+        }
+        for case, where in zip(cases, places, strict=True)
     ]
 
 
