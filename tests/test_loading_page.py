@@ -70,10 +70,12 @@ def test_no_other_fault_was_seen() -> None:
 
 def test_remedies_are_of_the_release_and_of_later_ones() -> None:
     """What helped on another release is not said; nor is an older one, to which brokers would have to go back."""
-    (fault,) = (of for of in faults.FAULTS if of.number == "KAFKA-20254")
+    by_number = {of.number: of for of in faults.FAULTS}
+    fault = by_number["KAFKA-20254"]
 
     assert ["brokers of 4.2.1 and 4.3.1 load it", faults.DELETE_AND_WAIT] == fault.remedies("4.2.0")
     assert [] == fault.remedies("4.3.1")
+    assert [] == by_number["KAFKA-21117"].remedies("3.8.1")
 
 
 def test_all_recordings_are_loaded_by_their_own_release() -> None:

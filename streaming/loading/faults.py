@@ -74,8 +74,11 @@ class Fault:
         return not any(of[:2] == version[:2] and of <= version for of in mended)
 
     def remedies(self, release: str) -> list[str]:
-        """What was seen to help on brokers of a release, a sentence each; later releases that load the log."""
-        later = [of for of in self.loaded_by if numbers(of) > numbers(release)]
+        """What was seen to help on brokers of a release, a sentence each; later releases that load the log.
+
+        One that has the fault once a protocol is turned on loads it as it is installed, and is none to go to.
+        """
+        later = [of for of in self.loaded_by if numbers(of) > numbers(release) and of not in self.seen_on]
         tried = (
             (self.again_on, AGAIN),
             (self.wait_on, WAIT),
@@ -97,6 +100,7 @@ FAULTS: Final = (
         seen_on=("3.4.0",),
         mended_in=("3.4.1",),
         loaded_by=("3.4.1", "3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
+        delete_and_wait_on=("3.4.0",),
     ),
     Fault(
         number="KAFKA-17306",
@@ -119,6 +123,7 @@ FAULTS: Final = (
         mended_in=("4.0.2", "4.1.2", "4.2.0"),
         loaded_by=("3.4.1", "3.9.2", "4.0.2", "4.2.0", "4.2.1", "4.3.1"),
         again_on=("4.0.0", "4.1.1"),
+        wait_on=("4.0.0", "4.1.1"),
     ),
     Fault(
         number="KAFKA-20254",
@@ -128,7 +133,7 @@ FAULTS: Final = (
         seen_on=("4.1.1", "4.2.0"),
         mended_in=("4.2.1",),
         loaded_by=("3.4.1", "3.9.2", "4.0.0", "4.0.2", "4.2.1", "4.3.1"),
-        delete_and_wait_on=("4.2.0",),
+        delete_and_wait_on=("4.1.1", "4.2.0"),
     ),
     Fault(
         number="KAFKA-21102",
@@ -146,7 +151,7 @@ FAULTS: Final = (
         about="a group was upgraded and downgraded again, and the tombstone of the upgrade is cleaned away",
         seen_on=("3.8.1", "3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
         loaded_by=("3.4.1", "3.9.2"),
-        wait_on=("4.0.2", "4.2.0", "4.3.1"),
+        wait_on=("4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
     ),
 )
 
