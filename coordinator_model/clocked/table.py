@@ -48,17 +48,7 @@ CLOCKED_RULES: Final = (
     ClockedRow(stuck.migration_stalled, ("migration_stalled",), UNSETTLED),
     ClockedRow(not_back.members_not_back, ("members_not_back",), UNSETTLED),
     ClockedRow(unsettled.group_unsettled, ("group_unsettled",), UNSETTLED),
-    ClockedRow(
-        endings.alarms_over,
-        (
-            "static_member_absent",
-            "static_member_contended",
-            "static_member_restarting",
-            "rebalance_storm",
-            "poll_interval_exceeded",
-        ),
-        UNSETTLED,
-    ),
+    ClockedRow(endings.alarms_over, tuple(endings.ENDED_BY_TIME), UNSETTLED),
     ClockedRow(rewinds_awaited.not_back, ("offset_rewound",), UNSETTLED),
     ClockedRow(partition_unassigned, ("partition_unassigned",), UNHELD),
 )

@@ -10,38 +10,39 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator_model.records.record_types import RecordType
-from coordinator_model.state.membership import CONSUMER, SHARE, STREAMS, Membership, ModernGroup
+from coordinator_model.state.membership import CONSUMER, SHARE, STREAMS, Membership
 
 _T = RecordType
-_RECORD_TYPES: Final[Mapping[str, tuple[RecordType, ...]]] = {
-    # epoch, assignment epoch, third single record, member metadata, target, current assignment, expression: see _counts
-    CONSUMER: (
-        _T.CONSUMER_GROUP_METADATA,
-        _T.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-        _T.CONSUMER_GROUP_PARTITION_METADATA,
-        _T.CONSUMER_GROUP_MEMBER_METADATA,
-        _T.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        _T.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-        _T.CONSUMER_GROUP_REGULAR_EXPRESSION,
-    ),
-    SHARE: (
-        _T.SHARE_GROUP_METADATA,
-        _T.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
-        _T.SHARE_GROUP_STATE_PARTITION_METADATA,
-        _T.SHARE_GROUP_MEMBER_METADATA,
-        _T.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        _T.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    ),
-    STREAMS: (
-        _T.STREAMS_GROUP_METADATA,
-        _T.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
-        _T.STREAMS_GROUP_TOPOLOGY,
-        _T.STREAMS_GROUP_MEMBER_METADATA,
-        _T.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
-        _T.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    ),
+_RECORD_TYPES: Final[Mapping[str, Mapping[str, RecordType]]] = {
+    CONSUMER: {
+        "epoch": _T.CONSUMER_GROUP_METADATA,
+        "assignment_epoch": _T.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+        "partition_metadata": _T.CONSUMER_GROUP_PARTITION_METADATA,
+        "member_metadata": _T.CONSUMER_GROUP_MEMBER_METADATA,
+        "target": _T.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        "current_assignment": _T.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        "expression": _T.CONSUMER_GROUP_REGULAR_EXPRESSION,
+    },
+    SHARE: {
+        "epoch": _T.SHARE_GROUP_METADATA,
+        "assignment_epoch": _T.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+        "partition_metadata": _T.SHARE_GROUP_STATE_PARTITION_METADATA,
+        "member_metadata": _T.SHARE_GROUP_MEMBER_METADATA,
+        "target": _T.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        "current_assignment": _T.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    },
+    STREAMS: {
+        "epoch": _T.STREAMS_GROUP_METADATA,
+        "assignment_epoch": _T.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+        "topology": _T.STREAMS_GROUP_TOPOLOGY,
+        "member_metadata": _T.STREAMS_GROUP_MEMBER_METADATA,
+        "target": _T.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        "current_assignment": _T.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    },
 }
-NEW_PROTOCOL_TYPES: Final = tuple(sorted(type_ for types in _RECORD_TYPES.values() for type_ in types))
+"""Family → kind of record, as `ModernGroup.live` counts them → type."""
+
+NEW_PROTOCOL_TYPES: Final = tuple(sorted(type_ for types in _RECORD_TYPES.values() for type_ in types.values()))
 """Record types that only brokers with the new group protocols write and read."""
 
 
@@ -50,8 +51,8 @@ def live_records(membership: Membership) -> dict[RecordType, int]:
     modern = membership.modern
     if modern is None:
         return {}
-    counts = zip(_RECORD_TYPES[modern.family], _counts(modern), strict=False)
-    return {type_: count for type_, count in counts if count}
+    live = modern.live()
+    return {type_: count for kind, type_ in _RECORD_TYPES[modern.family].items() if (count := live[kind])}
 
 
 def left_over(membership: Membership) -> dict[str, int]:
@@ -64,16 +65,3 @@ def left_over(membership: Membership) -> dict[str, int]:
 def named(record_type: str) -> str:
     """`type 16 (consumer group regular expression)` for "16"."""
     return f"type {record_type} ({RecordType(int(record_type)).name.lower().replace('_', ' ')})"
-
-
-def _counts(group: ModernGroup) -> list[int]:
-    members = group.members.values()
-    return [
-        int(group.epoch_live),
-        int(group.assignment_epoch_live),
-        int(group.topology_epoch is not None if group.family == STREAMS else group.partition_metadata_live),
-        sum(member.metadata_live for member in members),
-        len(group.targets) + len(group.task_targets),
-        sum(member.current_live for member in members),
-        len(group.regexes),
-    ]

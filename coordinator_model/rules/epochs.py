@@ -58,7 +58,7 @@ class Epochs(NamedTuple):
 def epochs_of(membership: Membership, member_id: str | None) -> Epochs:
     """What is to be remembered before a record is applied; `member_id` is the one the record is about."""
     classic, modern = membership.classic, membership.modern
-    if modern is not None and (modern.closed or not _holds_anything(modern)):
+    if modern is not None and (modern.closed or not modern.holds_anything()):
         modern = None
     member = None if modern is None or member_id is None else modern.members.get(member_id)
     return Epochs(
@@ -69,12 +69,6 @@ def epochs_of(membership: Membership, member_id: str | None) -> Epochs:
         member=member.epoch if member is not None and member.current_live else None,
         has_members=bool((classic is not None and classic.members) or (modern is not None and modern.members)),
     )
-
-
-def _holds_anything(group: ModernGroup) -> bool:
-    """Whether any record of the group is live, without counting the members."""
-    held = (group.members, group.targets, group.task_targets, group.regexes, group.topology_epoch is not None)
-    return group.epoch_live or group.assignment_epoch_live or group.partition_metadata_live or any(held)
 
 
 def odd_moves(was: Epochs, now: Epochs, member_id: str | None) -> Iterator[EpochAnomaly]:

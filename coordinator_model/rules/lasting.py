@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
-from coordinator_model.kinds.table import ONLY
+from coordinator_model.kinds.table import ALARMS, ONLY
 from coordinator_model.rules.transition import Transition
 from coordinator_model.state.alarms import Opened
 from coordinator_model.state.findings import Finding, Position
@@ -98,6 +98,15 @@ class Lasting(Generic[V]):
     opened: Callable[[Transition, Mapping[str, V]], Iterable[Finding]]
     cleared: Callable[[Transition, list[str]], Iterable[Finding]]
     about: Callable[[str, V], About] = _nothing_more
+
+    def __post_init__(self) -> None:
+        """Refuse what is no row of `kinds/table.py`, or one that does not open and clear: nothing would show it.
+
+        Raises:
+            ValueError: its kind is not among `ALARMS`.
+        """
+        if self.kind not in ALARMS:
+            raise ValueError(f"found kind={self.kind!r}, accepted: {', '.join(ALARMS)}")
 
     def __call__(self, transition: Transition) -> Iterator[Finding]:
         """Say what opens, then what clears."""

@@ -79,3 +79,31 @@ def of_former_release(group: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     for kind, names in group.get("open_alarms", {}).items():
         found[kind] = {name: {} for name in names} | found.get(kind, {})
     return {kind: names for kind, names in found.items() if names}
+
+
+def away_of_former_release(group: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Fields of a snapshot of releases before 0.2, in which a static member is away: they said so, and kept no alarm.
+
+    It is shown as one from before the live tail: that it is back is reported, as there.
+    """
+    away = {
+        instance: history
+        for instance, history in group.get("instances", {}).items()
+        if history.get("absent_since_ms") is not None
+    }
+    if not away:
+        return {}
+    times = [history["absent_since_ms"] for history in away.values()]
+    alarms = {
+        instance: {"since_ms": history["absent_since_ms"], "members": [history["member_id"]]}
+        for instance, history in away.items()
+    }
+    absences = {
+        "since_ms": min(times),
+        "offset": -1,
+        "changed_ms": max(times),
+        "instance_ids": [*away],
+        "reported": True,
+        "before_live_tail": True,
+    }
+    return {"absences": absences, "alarms": group.get("alarms", {}) | {"static_member_absent": alarms}}

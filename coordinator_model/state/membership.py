@@ -231,16 +231,32 @@ class ModernGroup:
             internal_topics=dict(self.internal_topics),
         )
 
+    def live(self) -> dict[str, int]:
+        """Kind of record of the group's family → how many of its keys hold a value."""
+        members = self.members.values()
+        return {
+            **self._live_beside_members(),
+            "member_metadata": sum(member.metadata_live for member in members),
+            "current_assignment": sum(member.current_live for member in members),
+        }
+
     def live_records(self) -> int:
         """How many keys of the group's family hold a value."""
-        members = sum(member.metadata_live + member.current_live for member in self.members.values())
-        single = (
-            self.epoch_live,
-            self.assignment_epoch_live,
-            self.partition_metadata_live,
-            self.topology_epoch is not None,
-        )
-        return members + len(self.targets) + len(self.task_targets) + len(self.regexes) + sum(single)
+        return sum(self.live().values())
+
+    def holds_anything(self) -> bool:
+        """Whether any does, without counting those of members."""
+        return self.epoch_live or bool(self.members) or any(self._live_beside_members().values())
+
+    def _live_beside_members(self) -> dict[str, int]:
+        return {
+            "epoch": int(self.epoch_live),
+            "assignment_epoch": int(self.assignment_epoch_live),
+            "partition_metadata": int(self.partition_metadata_live),
+            "topology": int(self.topology_epoch is not None),
+            "target": len(self.targets) + len(self.task_targets),
+            "expression": len(self.regexes),
+        }
 
 
 @dataclass(slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.state import packed_offsets
-from coordinator_model.state.alarms import FORMER_FIELDS, of_former_release
+from coordinator_model.state.alarms import FORMER_FIELDS, away_of_former_release, of_former_release
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.state.packed_offsets import OffsetWords
@@ -47,6 +47,8 @@ def load_group(text: str) -> GroupState:
     group = _body(head)
     if _OF_FORMER_RELEASE.search(head) is not None:
         group["alarms"] = of_former_release(group) | group.get("alarms", {})
+    if '"absent_since_ms":' in head and '"absences":' not in head:
+        group |= away_of_former_release(group)
     return typing.cast("GroupState", _codec(GroupState).decode(group))
 
 

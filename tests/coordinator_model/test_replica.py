@@ -183,11 +183,14 @@ def unknown(type_: int, group: str = "g") -> tuple[bytes, bytes]:
 
 
 def test_unknown_type_is_reported_once_and_counted_always() -> None:
-    """Types 9 and 18 are gaps in the list, 24 the next one: each is an event when first met (KIP-915)."""
-    reported = history(at(0, unknown(24)), at(1, unknown(24, "h")), at(2, unknown(9)), at(3, unknown(24))).replayed()
+    """Types 9 and 18 are gaps in the list: each, as the next one, is an event when first met (KIP-915)."""
+    next_ = max(RecordType) + 1
+    reported = history(
+        at(0, unknown(next_)), at(1, unknown(next_, "h")), at(2, unknown(9)), at(3, unknown(next_))
+    ).replayed()
 
-    assert Counters(records=4, unknown_records={"24": 3, "9": 1}) == reported.counters
-    assert [("g", 0, {"record_type": 24}), ("g", 2, {"record_type": 9})] == [
+    assert Counters(records=4, unknown_records={str(next_): 3, "9": 1}) == reported.counters
+    assert [("g", 0, {"record_type": next_}), ("g", 2, {"record_type": 9})] == [
         (event.group, event.time_ms, dict(event.detail)) for event in reported.events
     ]
     assert {("g", "unknown_record"): 2} == reported.alarms()

@@ -5,8 +5,9 @@ Where the fault can be mended, a second function does so as the real one would b
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+from coordinator_model.records.record_types import RecordType
 from lab import builders
 from lab.builders import RecordBytes
 from tests.simulator import classic, consumer, conversions, streams
@@ -15,7 +16,7 @@ from tests.simulator.cluster import Place, metadata_hash
 from tests.simulator.coordinator import JOIN_MS, ReferenceCoordinator
 from tests.simulator.memory import UNREVOKED, Group, Member, by_topic
 
-NEXT_RECORD_TYPE = 24
+NEXT_RECORD_TYPE: Final = max(RecordType) + 1
 """The first type that Kafka 4.3.1 does not have."""
 
 

@@ -17,6 +17,7 @@ from coordinator_model.clocked.moment import Moment
 from coordinator_model.figures.summary import summary
 from coordinator_model.kinds.table import ALARMS, LOOK, RECORD, TIME, sentence
 from coordinator_model.replica import Replica
+from coordinator_model.rules.static_absences import ABSENT
 from coordinator_model.rules.table import RULES
 from coordinator_model.state.events import INFO, MEANINGS, SEVERITIES, Event, event_view
 from coordinator_model.state.group_state import GroupState
@@ -135,13 +136,14 @@ def test_open_it_is_on_the_page_and_in_the_api(kind: str) -> None:
     held, now_ms = board.shown.groups["g"], last_ms(kind)
     reasons = attention.reasons(board, held, lags_of(held, board.ends, now_ms).of_read(0), now_ms)
     codes = {reason["code"]: reason for reason in reasons}
+    answer = group_answer.view(board, "g", now_ms)
+    assert answer is not None
 
+    assert reasons == answer["attention"]
     if row.code is not None:
         names = [*still_open(held.state, kind, now_ms)]
         assert row.text(len(names), names) == codes[row.code]["text"]
     else:
-        answer = group_answer.view(board, "g", now_ms)
-        assert answer is not None
         assert row.shown_as in codes or answer["migration"][row.shown_as]
 
 
@@ -186,7 +188,7 @@ SAID_AGAIN: Final = (3,)
 """Take-overs with which this release says once more, as critical, what the one before said with the second alone."""
 
 
-@pytest.mark.parametrize("kind", sorted(FORMER))
+@pytest.mark.parametrize("kind", sorted(FORMER.keys() - {ABSENT}))
 def test_state_of_the_release_before_goes_on(kind: str) -> None:
     """What it had reported is not reported again, nothing of it is lost, and each is over at its time."""
     own = Run(STORIES[kind])
@@ -198,6 +200,28 @@ def test_state_of_the_release_before_goes_on(kind: str) -> None:
     assert own.state.alarms[kind].keys() == run.state.alarms[kind].keys()
     assert [*of_kind(own.end(), kind)] == [*of_kind(run.end(), kind)]
     assert not {"rebalance_storm", "duplicate_assignment"} & run.state.alarms.keys() or kind in run.state.alarms
+
+
+def test_member_that_is_away_in_a_state_of_the_release_before_is_shown_until_it_is_back() -> None:
+    """That release reported it as this one does, kept no alarm of it, and its end was that it returned."""
+    own = Run(STORIES[ABSENT])
+    assert FORMER[ABSENT]["ids"] == [event.id for event in own.events if event.kind == ABSENT]
+    run = Run(STORIES[ABSENT], load_group(FORMER[ABSENT]["state"]))
+    now_ms = last_ms(ABSENT)
+
+    assert still_open(own.state, ABSENT, now_ms).keys() == still_open(run.state, ABSENT, now_ms).keys() == {"i"}
+    assert not summary(run.state).words.steady
+    assert ["static_member_returned"] == [event.kind for event in run.end() if event.kind.startswith("static")]
+    assert (None, {}) == (run.state.absences, run.state.alarms)
+
+
+def test_member_that_stays_away_in_a_state_of_the_release_before_is_given_up_in_silence() -> None:
+    """A day later it is open no more, and none of the looks in between reports anything."""
+    state = load_group(FORMER[ABSENT]["state"])
+    times = (last_ms(ABSENT) + hours * 3_600_000 for hours in range(26))
+
+    assert [] == [event for now_ms in times for event in endings.alarms_over(Moment(state=state, now_ms=now_ms))]
+    assert {} == still_open(state, ABSENT, last_ms(ABSENT) + 25 * 3_600_000)
 
 
 @pytest.mark.parametrize("kind", KINDS)

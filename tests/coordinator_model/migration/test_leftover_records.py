@@ -1,15 +1,21 @@
 """What a group of a new protocol leaves in the log is remembered, also once the group is no more."""
 
 import random
+from copy import deepcopy
 
 import pytest
 
 from coordinator_model.migration import leftover_records
-from coordinator_model.replica import Replica
+from coordinator_model.migration.leftover_records import NEW_PROTOCOL_TYPES, live_records
+from coordinator_model.records.record_types import RecordType
+from coordinator_model.records.serde import Record
+from coordinator_model.replica import HANDLERS, OFFSET_TYPES, Replica
+from coordinator_model.state.membership import Membership
 from lab import builders
 from lab.builders import RecordBytes, new_group_metadata, offset_commit
 from lab.coordinator_events import consumer_gone, consumer_group_deleted, consumer_join, converted_to_classic
 from tests.histories import History, Moment, Reported, at, history
+from tests.record_factories import with_tombstones
 
 MEMBERS = ("a", "b")
 JOINED = (
@@ -126,3 +132,33 @@ def test_what_an_earlier_downgrade_left_is_reported_when_reading_has_caught_up()
     assert [] == [of for of in read if of.kind == "downgrade_unclean"]
     assert [("downgrade_unclean", "warning")] == [(of.kind, of.severity) for of in replica.judge("g")]
     assert [] == replica.judge("g")
+
+
+@pytest.mark.parametrize(
+    ("type_", "record", "tombstone"),
+    [of for of in with_tombstones() if of[0] in NEW_PROTOCOL_TYPES],
+    ids=lambda of: of.name if isinstance(of, RecordType) else "",
+)
+def test_every_type_of_a_new_protocol_counts_as_what_it_is(
+    type_: RecordType, record: Record, tombstone: Record
+) -> None:
+    """As one live record of its type, until its tombstone; a copy of the group stays as it was."""
+    membership = Membership()
+
+    HANDLERS[type_](membership, record.key, record.value)
+
+    assert {type_: 1} == live_records(membership)
+    group = membership.modern
+    assert group is not None
+    assert (1, True) == (group.live_records(), group.holds_anything())
+    before, as_it_was = membership.copy(), deepcopy(membership)
+    group.closed = True
+    HANDLERS[type_](membership, tombstone.key, tombstone.value)
+    assert {} == live_records(membership)
+    assert membership.modern is None
+    assert as_it_was == before
+
+
+def test_every_type_is_of_a_new_protocol_but_offsets_and_classic_groups() -> None:
+    """A type that is not listed would be left over without a word."""
+    assert set(RecordType) == {*NEW_PROTOCOL_TYPES, *OFFSET_TYPES, RecordType.GROUP_METADATA}

@@ -1,6 +1,11 @@
 """An alarm that lasts opens once, clears once, and waits for the live tail."""
 
+import ast
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
 
 from coordinator_model.rules import lasting
 from coordinator_model.rules.lasting import About, Lasting
@@ -22,7 +27,7 @@ def cleared(_: Transition, names: list[str]) -> Iterator[Finding]:
 def step(state: GroupState, holding: Mapping[str, int], *, live: bool = True) -> tuple[list[Finding], bool]:
     """Findings of one step in which this holds, and whether something was withheld."""
     alarm = Lasting(
-        kind="alarm",
+        kind="epoch_anomaly",
         holds=lambda _: holding,
         opened=opened,
         cleared=cleared,
@@ -106,3 +111,38 @@ def test_one_of_a_moment_is_closed_by_name() -> None:
     lasting.closed(state, "alarm", "a")
 
     assert {} == state.alarms
+
+
+@pytest.mark.parametrize("kind", ["member_behind", "rebalance_rounds_lost"])
+def test_a_kind_that_nothing_shows_is_refused(kind: str) -> None:
+    """One without a row, and one whose row is no alarm's."""
+    with pytest.raises(ValueError, match=f"found kind='{kind}', accepted: "):
+        Lasting(kind=kind, holds=lambda _: {}, opened=opened, cleared=cleared)
+
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+WRITES: Final = {"clear", "pop", "popitem", "setdefault", "update"}
+
+
+def writes_alarms(node: ast.AST) -> bool:
+    """Whether it changes `alarms` of something: an item of it, all of it, or by a method of dictionaries."""
+    match node:
+        case ast.Subscript(value=ast.Attribute(attr="alarms"), ctx=ast.Store() | ast.Del()):
+            return True
+        case ast.Attribute(attr="alarms", ctx=ast.Store() | ast.Del()):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="alarms"), attr=method)):
+            return method in WRITES
+    return False
+
+
+def test_what_is_open_is_written_in_one_place() -> None:
+    """Whoever finds that an alarm opens or is over says so to this module, so that all that is derived of it agrees."""
+    writing = {
+        path.relative_to(ROOT).as_posix()
+        for room in ("coordinator_model", "streaming")
+        for path in (ROOT / room).rglob("*.py")
+        if any(map(writes_alarms, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+    }
+
+    assert {"coordinator_model/rules/lasting.py"} == writing

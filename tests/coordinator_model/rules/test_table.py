@@ -138,6 +138,14 @@ def test_what_rules_remember_are_fields_of_the_state() -> None:
     assert {name for row in table.RULES for name in row.remembers} <= known
 
 
+def test_rule_that_keeps_an_alarm_makes_one() -> None:
+    """What it keeps is shown by the row of its kind (`kinds/table.py`); without one it would be open in secret."""
+    keeping = [{*row.kinds} for row in table.RULES if row.kinds and "alarms" in row.remembers]
+
+    # Who is back ends what others opened.
+    assert [{"static_member_returned", "static_member_replaced"}] == [of for of in keeping if not of & ALARMS.keys()]
+
+
 def test_each_kind_of_event_has_its_maker() -> None:
     """Each is in the table, or is made elsewhere by one that is named here."""
     made = {kind for row in table.RULES for kind in row.kinds}
@@ -160,6 +168,7 @@ def test_what_is_inferred_and_what_is_information(watched: Watched) -> None:
     assert INFERRED == {kind for kind, _, inferred in watched.said if inferred}
     others = {(kind, severity) for kind, severity, _ in watched.said if severity != SEVERITIES[kind.partition(" ")[0]]}
     ends = {(kind, INFO) for kind, _, _ in watched.said if kind.endswith(" cleared")}
+    assert {kind.partition(" ")[0] for kind, _ in ends} <= ALARMS.keys()
     assert {("upgrade_blocked", INFO), ("rebalance_rounds_lost", INFO), *ends} == others
 
 

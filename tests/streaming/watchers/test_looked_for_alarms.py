@@ -5,11 +5,12 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator_model.clocked.finding_members import involved_members
 from coordinator_model.clocked.table import CLOCKED_RULES
 from coordinator_model.kinds.table import ALARMS, LOOK, LOOKED_FOR, RECORD, WARNING, Alarm
 from lab import builders as log
 from lab import coordinator_events as happens
-from streaming.board import attention
+from streaming.board import attention, group_answer
 from streaming.board.board import Board
 from streaming.board.event_window import Event
 from streaming.metrics.exporter import Exporter
@@ -138,6 +139,17 @@ class Watched:
         lag = lags_of(held, self.board.ends, self.now_ms).of_read(0)
         return {of["code"]: of["text"] for of in attention.reasons(self.board, held, lag, self.now_ms)}
 
+    def answered(self) -> dict[str, str]:
+        """The same of the API's answer."""
+        answer = group_answer.view(self.board, "g", self.now_ms)
+        assert answer is not None
+        return {of["code"]: of["text"] for of in answer["attention"]}
+
+    def involved(self, kind: str) -> set[str]:
+        """Ids of the members that a finding of this kind is about."""
+        state = self.board.shown.groups["g"].state
+        return {member.member_id for finding, member in involved_members(state, self.now_ms) if finding == kind}
+
     def figures(self, metric: str) -> list[float]:
         """The group's samples of a metric."""
         page, _ = rendered(Exporter(self.board, CLUSTER, clock_ms=lambda: self.now_ms))
@@ -171,14 +183,19 @@ def test_an_alarm_that_is_shown_nowhere_or_has_no_end_cannot_exist(fields: dict[
 
 @pytest.mark.parametrize("kind", LOOKED_FOR)
 def test_it_is_shown_while_it_lasts_and_reported_once_over_a_restart(kind: str) -> None:
-    """On the page and as a metric; under the id that the release before gave it, so neither reports it again."""
+    """On the page, in the API, as a metric, and with its members where the row says so.
+
+    Its id is that which the release before gave it, so that neither reports it again.
+    """
     row, story = ALARMS[kind], STORIES[kind]
     watched = Watched(story)
 
     (opened,) = watched.until(kind, 1)
     assert story.id in (None, opened["id"])
     assert watched.reasons()[row.code or ""] == row.text(1)
+    assert watched.answered() == watched.reasons()
     assert any(value > 0 for value in watched.figures(row.metric))
+    assert bool(watched.involved(kind)) == row.involves
 
     watched.look_anew()
     watched.watch.check()
