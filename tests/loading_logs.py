@@ -2,10 +2,13 @@
 
 Made of recordings of real brokers, with each group renamed so that a log has partitions to itself:
 
-    well                 classic, consumer, share and streams groups as 4.3.1 writes them
+    well                 classic, consumer and streams groups as 4.3.1 writes them
+    share                share groups as 4.3.1 writes them
     early_offsets        the offsets of a streams group stand before its other records
     no_upgrade           a group was upgraded and downgraded; the tombstone of the upgrade is cleaned away
     read_while_cleaned   the first records were read before the cleaner went over them, the others after it
+    last_tombstone       of the tombstones of a member that left, the same was so for all but the last
+    cleaned              consumer groups of 3.9 after the cleaner went over all of it: each key's last record
     classic              classic groups alone, as 4.1 and later write them
     of_3_9               classic groups as 3.9 writes them
     own                  all that a broker of the release wrote itself, where there is a recording of it
@@ -23,7 +26,7 @@ from streaming.recording.file_format import Header, RecordedRecord, open_new_rec
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 PARTITIONS: Final = 10
 """Of each log."""
-IN_ALL: Final = 7 * PARTITIONS
+IN_ALL: Final = 10 * PARTITIONS
 """Of one recording of all of them."""
 
 Change = Callable[[list[RecordedRecord]], list[RecordedRecord]]
@@ -32,7 +35,9 @@ _READ_BEFORE: Final = 7
 """Records after which a static member has a partition that its next incarnation is given further on."""
 
 _OFFSET_COMMIT: Final = b"\x00\x01"
-_GROUP_METADATA: Final = b"\x00\x02"
+GROUP_METADATA: Final = b"\x00\x02"
+_ASSIGNMENTS: Final = (b"\x00\x07", b"\x00\x08")
+"""Of a member of a consumer group: its target, and what it has."""
 
 
 def records_of(*files: str) -> list[RecordedRecord]:
@@ -81,14 +86,23 @@ def offsets_first(records: list[RecordedRecord]) -> list[RecordedRecord]:
 
 def without_upgrade_tombstone(records: list[RecordedRecord]) -> list[RecordedRecord]:
     """Without tombstones of the classic group."""
-    return [record for record in records if not (record.key[:2] == _GROUP_METADATA and record.value is None)]
+    return [record for record in records if not (record.key[:2] == GROUP_METADATA and record.value is None)]
 
 
 def read_while_cleaned(records: list[RecordedRecord]) -> list[RecordedRecord]:
     """Of a group: its first records as they were, and of the others the last of each key."""
-    others = records[_READ_BEFORE:]
-    last = {record.key: number for number, record in enumerate(others)}
-    return [*records[:_READ_BEFORE], *(of for number, of in enumerate(others) if last[of.key] == number)]
+    return [*records[:_READ_BEFORE], *cleaned(records[_READ_BEFORE:])]
+
+
+def last_tombstones(records: list[RecordedRecord]) -> list[RecordedRecord]:
+    """Members that left go with the last of their tombstones alone."""
+    return [record for record in records if not (record.key[:2] in _ASSIGNMENTS and record.value is None)]
+
+
+def cleaned(records: list[RecordedRecord]) -> list[RecordedRecord]:
+    """The last record of each key, tombstones as well."""
+    last = {record.key: number for number, record in enumerate(records)}
+    return [record for number, record in enumerate(records) if last[record.key] == number]
 
 
 def in_partitions(
@@ -109,8 +123,18 @@ def in_partitions(
 
 def streams_log() -> list[RecordedRecord]:
     """Records of a streams group that committed."""
+    return _of_type(b"\x00\x11")
+
+
+def share_log() -> list[RecordedRecord]:
+    """Records of share groups."""
+    return _of_type(b"\x00\x0b")
+
+
+def _of_type(of_epoch: bytes) -> list[RecordedRecord]:
+    """Records of the groups that have an epoch in a record of this type."""
     records = records_of("4.3.1/share-and-streams.ndjson.gz")
-    groups = {group_of(record) for record in records if record.key[:2] == b"\x00\x11"}
+    groups = {group_of(record) for record in records if record.key[:2] == of_epoch}
     return [record for record in records if group_of(record) in groups]
 
 
@@ -120,17 +144,22 @@ def static_members() -> list[RecordedRecord]:
     return [record for record in records if group_of(record) in ("static-instances-return", "static-instance-is-away")]
 
 
+def left() -> list[RecordedRecord]:
+    """Records of a consumer group of 3.9 that a member left while others stayed."""
+    return of_group(records_of("3.9.1/consumer.ndjson.gz"), "members-come-and-go")
+
+
 def migrated() -> list[RecordedRecord]:
     """Records of groups that were upgraded online and came back."""
     records = records_of("4.3.1/conversions.ndjson.gz")
-    tombstones = {group_of(of) for of in records if of.key[:2] == _GROUP_METADATA and of.value is None}
+    tombstones = {group_of(of) for of in records if of.key[:2] == GROUP_METADATA and of.value is None}
     back = {group_of(of) for of in records if of.key[:2] == b"\x00\x03" and of.value is None}
     return [record for record in records if group_of(record) in tombstones & back]
 
 
 def classic(folder: str) -> list[RecordedRecord]:
     records = records_of(f"{folder}/classic.ndjson.gz")
-    return [record for record in records if record.key[:2] in (_OFFSET_COMMIT, _GROUP_METADATA)]
+    return [record for record in records if record.key[:2] in (_OFFSET_COMMIT, GROUP_METADATA)]
 
 
 def logs(release: str = "") -> dict[str, tuple[range, list[RecordedRecord]]]:
@@ -138,12 +167,14 @@ def logs(release: str = "") -> dict[str, tuple[range, list[RecordedRecord]]]:
 
     `own` is that of a release; without one, or a recording of it, there is none.
     """
-    well = records_of(*(f"4.3.1/{name}.ndjson.gz" for name in ("classic", "consumer", "offsets", "share-and-streams")))
     made = {
-        "well": well,
+        "well": [*records_of(*(f"4.3.1/{of}.ndjson.gz" for of in ("classic", "consumer", "offsets"))), *streams_log()],
+        "share": share_log(),
         "early_offsets": offsets_first(streams_log()),
         "no_upgrade": without_upgrade_tombstone(migrated()),
         "read_while_cleaned": [of for records in by_group(static_members()) for of in read_while_cleaned(records)],
+        "last_tombstone": last_tombstones(left()),
+        "cleaned": [of for records in by_group(records_of("3.9.1/consumer.ndjson.gz")) for of in cleaned(records)],
         "classic": classic("4.3.1"),
         "of_3_9": classic("3.9.1"),
     }

@@ -6,8 +6,10 @@ leader, and answers NOT_COORDINATOR for all groups there until it restarts or an
 of it: it stands still. So four things have to come together:
 
     the partition has a leader                          one without has a name of its own (`without_leader`)
-    that leader answers so for longer than a load of    a load may be long; a leader that moves, or is elected again,
-    this size takes, and with each answer               loads from the beginning, and so does the time
+    that leader answers so for longer than a load of    a load may be long, and waits for those of the other partitions
+    this size takes, and with each answer               of its broker (`CoordinatorLoaderImpl` has one thread); a leader
+                                                        that moves, or is elected again, loads from the beginning, and
+                                                        so does the time
     nothing is written meanwhile                        a coordinator that writes has loaded
     that is against the habit of its groups             silence as long as that may be a habit; where no habit is known,
                                                         it is missed only where groups have members
@@ -30,8 +32,9 @@ NO_LEADER: Final = "no_leader"
 GRACE_MS: Final = 60_000
 """What any load may take, be it of nothing: a broker that restarts has many partitions to load, and more to do."""
 
-LOADED_A_SECOND: Final = 10_000
-"""Records; far fewer than brokers were seen to load (docs/before-brokers-restart.md)."""
+LOADED_A_SECOND: Final = 25_000
+"""Records: a third of what a broker was seen to load of its slowest partition, with cold code on two cores, and a
+thirteenth of what it was of half of them (docs/before-brokers-restart.md, "What it costs")."""
 
 TIMES_THE_LIVE: Final = 2
 NOT_CLEANED: Final = 2_000_000
@@ -60,14 +63,18 @@ class Refusals(NamedTuple):
     said: str
 
 
-def load_ms(end_offset: int, live_records: int) -> int:
-    """How long a coordinator may take at most to load a partition.
+def records_to_load(end_offset: int, live_records: int) -> int:
+    """How many records a partition has at most.
 
     Args:
         end_offset: of its log.
         live_records: how many of its records are not superseded, about.
     """
-    records = min(end_offset, TIMES_THE_LIVE * live_records + NOT_CLEANED)
+    return min(end_offset, TIMES_THE_LIVE * live_records + NOT_CLEANED)
+
+
+def load_ms(records: int) -> int:
+    """How long a coordinator may take at most, with so many records in all partitions that its broker leads."""
     return GRACE_MS + 1_000 * records // LOADED_A_SECOND
 
 

@@ -82,8 +82,8 @@ def rehearse_brokers(  # noqa: PLR0913 - a command's options are its arguments
         if keep is not None and (kept := [of for of in chosen if (keep / of).exists()]):
             raise UsageError(f"--keep: found {str(keep / kept[0])!r}, accepted: a directory without it")
         output.note(f"rehearsing {', '.join(chosen)}, on this machine alone")
-        _provide_jars(chosen, jars, yes=yes)
-        report = _rehearsed(source, chosen, jars, settings, keep)
+        lacking = _provide_jars(chosen, jars, yes=yes)
+        report = _rehearsed(source, chosen, jars, settings, keep, lacking)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if keep is not None:
@@ -106,20 +106,34 @@ def _source(recording: Path | None, config: Path | None, bootstrap_server: str |
         return source.of_brokers(loaded.kafka, scratch / "log.ndjson.gz", advance)
 
 
-def _rehearsed(
-    source: "Source", releases: list[str], jars: Path | None, settings: dict[str, str], keep: Path | None
+def _rehearsed(  # noqa: PLR0913 - of one command's options
+    source: "Source",
+    releases: list[str],
+    jars: Path | None,
+    settings: dict[str, str],
+    keep: Path | None,
+    lacking: dict[str, str],
 ) -> dict[str, Any]:
     from streaming.loading.run import rehearse  # imported late, as above
 
     with output.progress("rehearsing") as advance:
-        return rehearse(source, releases, jars=jars, broker_settings=settings, keep=keep, say=say, advance=advance)
+        return rehearse(
+            source,
+            releases,
+            jars=jars,
+            broker_settings=settings,
+            keep=keep,
+            lacking=lacking,
+            say=say,
+            advance=advance,
+        )
 
 
-def _provide_jars(releases: list[str], given: Path | None, *, yes: bool) -> None:
-    """See that the jars of all releases are there, fetched once that may be.
+def _provide_jars(releases: list[str], given: Path | None, *, yes: bool) -> dict[str, str]:
+    """See that the jars of all releases are there, fetched once that may be; returns why those of a release are not.
 
     Raises:
-        CannotTellError: they are not, and may not be fetched or cannot be.
+        CannotTellError: those of none are there, or they may not be fetched.
     """
     from streaming.spark import java, release_jars  # imported late, as above
 
@@ -129,15 +143,23 @@ def _provide_jars(releases: list[str], given: Path | None, *, yes: bool) -> None
         raise CannotTellError(str(error)) from error
     missing = release_jars.missing(releases, given)
     if not missing:
-        return
+        return {}
     of_all = ", ".join(missing)
     if given is not None:
         accepted = f"a folder with kafka_2.13-{missing[0]}.jar and the jars it needs, or folders named as releases"
-        raise CannotTellError(f"--jars: found none of Kafka {of_all} in {str(given)!r}, accepted: {accepted}")
+        why = f"--jars: found none of Kafka {of_all} in {str(given)!r}, accepted: {accepted}"
+        return _unless_all(dict.fromkeys(missing, why), releases)
     what = f"the jars of Kafka {of_all} ({release_jars.MEGABYTES} MB each, from Maven's central registry)"
     if not may_fetch(what, release_jars.DIRECTORY, yes=yes):
         raise CannotTellError(f"jars: found none of Kafka {of_all}, accepted: --yes, which fetches {what}, or --jars")
-    release_jars.fetch(missing, output.note)
+    return _unless_all(release_jars.fetch(missing, output.note), releases)
+
+
+def _unless_all(lacking: dict[str, str], releases: list[str]) -> dict[str, str]:
+    """Those that lack their jars. Raises CannotTellError where no release is left."""
+    if len(lacking) == len(releases):
+        raise CannotTellError(lacking[releases[0]])
+    return lacking
 
 
 def _end(report: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ def ask(bootstrap_servers: str, expected: Mapping[str, ExpectedGroup]) -> Answer
             for type_ in sorted(set(listed.values()), key=lambda of: (of != CLASSIC, of)):
                 described |= _described(admin, type_, sorted(name for name, of in listed.items() if of == type_))
             offsets: dict[str, Offsets] = {}
-            for lot in lots(sorted(name for name, of in expected.items() if of.type != SHARE and of.offsets)):
+            for lot in lots(sorted(name for name, of in expected.items() if of.type != SHARE)):
                 offsets |= _offsets(admin, lot)
     except KafkaError as error:
         raise CannotTellError(f"rehearsal: its broker does not answer ({first_line(error)})") from error

@@ -3,6 +3,7 @@
 by design    a group of a type that the release does not serve becomes its offsets without members, or nothing where
              it has none (KIP-915)
 lost         all else that the replica has and the broker does not answer; of a partition that failed, everything
+more         what the broker answers and the replica does not have: shown, and no loss
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.records.record_types import RecordType
 from coordinator_model.records.serde import Record, UnknownRecord, decode_record
 from coordinator_model.state.membership import CLASSIC
+from coordinator_model.state.shards import offsets_partition
 from streaming.loading import faults
 from streaming.loading.asked import AnsweredGroup, Answers
 from streaming.loading.loader_words import Failure, LoaderSaid
@@ -51,6 +53,9 @@ def release_view(  # noqa: PLR0913 - what it is made of, all named
     def kept(name: str, was: ExpectedGroup) -> Offsets:
         return {} if was.partition in said.failed else answers.offsets.get(name, {})
 
+    def place(name: str) -> int:
+        return offsets_partition(name, source.header.offsets_topic_partitions)
+
     missing: list[str] = []
     changed: list[LoadingJson] = []
     for name, was in source.groups.items():
@@ -75,6 +80,10 @@ def release_view(  # noqa: PLR0913 - what it is made of, all named
             for name, was in source.groups.items()
             for place, of in was.offsets.items()
         ),
+        "groups_more": sorted(
+            name for name in answers.groups.keys() - source.groups.keys() if place(name) not in said.failed
+        ),
+        "offsets_more": sum(len(kept(name, was).keys() - was.offsets.keys()) for name, was in source.groups.items()),
         "groups": len(source.groups),
         "seconds": round(seconds, 3),
     }
@@ -96,7 +105,7 @@ def _partition_view(
 ) -> LoadingJson:
     here = [of for of in source.groups.values() if of.partition == partition]
     group, type_ = (None, None) if record is None else named(record)
-    fault = None if failure is None else faults.known(failure.text, release)
+    fault = None if failure is None else faults.known(failure.text, release, source.classic.__contains__)
     return {
         "partition": partition,
         "records": source.records.get(partition, 0),
@@ -109,7 +118,7 @@ def _partition_view(
         "known": None if fault is None else fault.number,
         "seen_on": [] if fault is None else list(fault.seen_on),
         "mended_in": [] if fault is None else list(fault.mended_in),
-        "remedies": [] if fault is None else list(fault.remedies),
+        "remedies": [] if fault is None else fault.remedies(release),
         "groups": len(here),
         "offsets": sum(len(of.offsets) for of in here),
     }
@@ -135,12 +144,11 @@ def _changed(release: str, name: str, was: ExpectedGroup, found: AnsweredGroup) 
     if was.type != found.type:
         by_design = found.type == CLASSIC and not found.members and _is_forgotten(release, was)
         return _change(name, was, found, by_design=by_design)
-    # A member of a classic group whose session is over by now is none that was lost.
-    members = found.members is not None and (
-        found.members > was.members if was.type == CLASSIC else found.members != was.members
-    )
-    epoch = None not in (was.epoch, found.epoch) and was.epoch != found.epoch
-    return _change(name, was, found, by_design=False) if members or epoch else None
+    # A member whose own session is over by now is none that was lost; with each that goes an epoch begins.
+    gone = 0 if found.members is None else was.members - found.members
+    sessions = was.members if was.type == CLASSIC else was.own_sessions
+    epoch = not gone and None not in (was.epoch, found.epoch) and was.epoch != found.epoch
+    return _change(name, was, found, by_design=False) if epoch or not 0 <= gone <= sessions else None
 
 
 def _change(name: str, was: ExpectedGroup, found: AnsweredGroup | None, *, by_design: bool) -> LoadingJson:

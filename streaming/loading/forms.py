@@ -85,6 +85,11 @@ def _sections(report: LoadingJson) -> Iterator[tuple[str, list[Cells]]]:
             yield f"{release}: lost", _first(lost)
         if by_design:
             yield f"{release}: forgotten by design (KIP-915)", _first(by_design)
+        more: list[Cells] = [(name, "answered by the broker alone") for name in of["groups_more"]]
+        if of["offsets_more"]:
+            more.append((counted(of["offsets_more"], "offset"), "answered by the broker alone"))
+        if more:
+            yield f"{release}: not in the log as it is read here", _first(more)
 
 
 def _failure(failed: LoadingJson) -> Iterator[Cells]:
@@ -114,4 +119,8 @@ def _first(rows: Sequence[Cells]) -> list[Cells]:
 
 
 def _notes(report: LoadingJson) -> list[str]:
-    return [f"note: not rehearsed: {each}" for each in report["not_rehearsed"]] + [f"note: {_NOT_RUN}"]
+    return [
+        *(f"note: not rehearsed: {each}" for each in report["not_rehearsed"]),
+        *(f"note: not compared: {each}" for each in report["not_compared"]),
+        f"note: {_NOT_RUN}",
+    ]

@@ -25,6 +25,7 @@ _OFFSET: Final = re.compile(r"(?:\bat offset |\bDefaultRecord\(offset=)(?P<offse
 """Of a record that did not replay, or did not decode."""
 _CAUSE: Final = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)+(?P<name>[\w$]+)(?:: (?P<text>.*))?$")
 _UNKNOWN: Final = re.compile(r"Unknown (?P<of>group metadata|offset) message version: (?P<number>\d+)")
+_DUE_TO: Final = " failed due to: "
 _WORDS: Final = 300
 
 
@@ -87,7 +88,12 @@ def _entries(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
 def _failure(first: str, why: str, following: list[str]) -> Failure:
     causes = [match for line in following if (match := _CAUSE.match(line)) is not None]
     innermost = causes[-1] if causes else None
-    words = why if innermost is None else f"{innermost['name']}: {innermost['text'] or ''}".rstrip(": ")
+    # Up to 4.0 there is no stack, and the whole record stands before the cause.
+    words = (
+        why.rpartition(_DUE_TO)[2]
+        if innermost is None
+        else f"{innermost['name']}: {innermost['text'] or ''}".rstrip(": ")
+    )
     offset = _OFFSET.search(f"{why} {' '.join(each['text'] or '' for each in causes)}")
     return Failure(
         said=" ".join(words.split())[:_WORDS],

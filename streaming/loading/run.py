@@ -45,6 +45,7 @@ def rehearse(  # noqa: PLR0913 - what is rehearsed, how, and who is informed
     jars: Path | None = None,
     broker_settings: Mapping[str, str] | None = None,
     keep: Path | None = None,
+    lacking: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda _text: None,
     advance: Callable[[float], None] = lambda _share: None,
 ) -> LoadingJson:
@@ -54,15 +55,19 @@ def rehearse(  # noqa: PLR0913 - what is rehearsed, how, and who is informed
 
     Args:
         source: the log.
-        releases: which, each with its jars there.
+        releases: which, each with its jars there, but for those that lack them.
         jars: where they are, if not where they are fetched to.
         broker_settings: settings that win over the rehearsal's own.
         keep: a directory for what each broker wrote.
+        lacking: release → why its jars are not there.
         say: called with what is begun.
         advance: called with the share that is done, 0 to 1.
     """
     views = []
     for number, release in enumerate(releases):
+        if lacking and release in lacking:
+            views.append(_untold(release, lacking[release]))
+            continue
         say(f"Kafka {release}: writing {sum(source.records.values())} records")
 
         def of_release(share: float, number: int = number) -> None:
@@ -72,7 +77,7 @@ def rehearse(  # noqa: PLR0913 - what is rehearsed, how, and who is informed
             with _directory(keep, release) as directory:
                 views.append(_loaded(source, release, directory, jars, broker_settings or {}, say, of_release))
         except MonitorError as error:
-            views.append({"release": release, "loads": None, "partitions": [], "cannot_tell": str(error)})
+            views.append(_untold(release, str(error)))
     return {
         "format": FORMAT,
         "cluster_id": source.cluster_id,
@@ -81,8 +86,13 @@ def rehearse(  # noqa: PLR0913 - what is rehearsed, how, and who is informed
         "kafka_version": source.header.kafka_version,
         "records": sum(source.records.values()),
         "not_rehearsed": list(source.not_rehearsed),
+        "not_compared": list(source.not_compared),
         "releases": views,
     }
+
+
+def _untold(release: str, why: str) -> LoadingJson:
+    return {"release": release, "loads": None, "partitions": [], "cannot_tell": why}
 
 
 def _loaded(  # noqa: PLR0913 - as above

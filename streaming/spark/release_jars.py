@@ -51,13 +51,15 @@ def missing(releases: Iterable[str], given: Path | None = None) -> list[str]:
     return [release for release in releases if not _has(place(release, given), release)]
 
 
-def fetch(releases: Iterable[str], say: Callable[[str], None] = lambda _text: None) -> None:
+def fetch(releases: Iterable[str], say: Callable[[str], None] = lambda _text: None) -> dict[str, str]:
     """Fetch the jars of releases, one after the other; of one that is interrupted none are there.
+
+    Returns why those of a release could not be fetched: the registry is out of reach, or does not have all of them.
 
     Raises:
         UsageError: no usable Java, or the directory cannot be written.
-        CannotTellError: the registry is out of reach, or does not have all.
     """
+    lacking: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="group-monitor-jars-") as scratch:
         for release in releases:
             say(f"fetching the jars of Kafka {release}")
@@ -70,7 +72,8 @@ def fetch(releases: Iterable[str], say: Callable[[str], None] = lambda _text: No
                 except CannotTellError as error:
                     # A registry that breaks off one of two hundred files has it as a rule.
                     if is_last:
-                        raise CannotTellError(f"Kafka {release}: {error}") from error
+                        lacking[release] = str(error)
+    return lacking
 
 
 def _has(directory: Path, release: str) -> bool:

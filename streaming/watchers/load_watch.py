@@ -107,12 +107,12 @@ class _Partition:
         goes_on = former is not None and now_ms - former.last_ms <= IN_A_ROW_MS
         self.refusals = Refusals(former.since_ms if former is not None and goes_on else now_ms, now_ms, said)
 
-    def is_not_loaded(self, now_ms: int) -> bool:
-        """Whether the last answer shows that the coordinator did not load."""
+    def is_not_loaded(self, now_ms: int, load_ms: int) -> bool:
+        """Whether the last answer shows that the coordinator did not load, which may take so long at most."""
         of = self.refusals
         if of is None or of.last_ms != now_ms or self.end is None:
             return False
-        is_late = now_ms - of.since_ms > not_loaded.load_ms(self.end, self.groups.live)
+        is_late = now_ms - of.since_ms > load_ms
         return is_late and not_loaded.is_against_habit(
             now_ms - self.written_ms, self.rhythm.longest_ms(), self.groups.members
         )
@@ -214,7 +214,7 @@ class LoadWatch:
         with self._board.ends.lock:
             ends = {of: each.high_watermark for of, each in self._board.ends.of_topic(topic.name).items()}
         measured = self._measured[1]
-        for number in measured:
+        for number in measured.keys() | ends.keys():
             self._partitions.setdefault(number, _Partition())
         for number, of in self._partitions.items():
             of.groups = measured.get(number, _Asked())
@@ -267,13 +267,23 @@ class LoadWatch:
             # By the next answer the topic is described again: another broker may lead it by now.
             self._board.ends.doubt_leaders()
             of.refused(now_ms, answer.not_loaded)
-            if of.alarm is None and of.leader is not None and of.refusals is not None and of.is_not_loaded(now_ms):
+            if of.alarm is not None or of.leader is None or of.refusals is None:
+                return
+            if of.is_not_loaded(now_ms, not_loaded.load_ms(self._to_load(of.leader.broker))):
                 place = Position(number, max(0, (of.end or 0) - 1), of.refusals.since_ms)
                 of.alarm = not_loaded.opened(place, of.leader, of.refusals, self._names(number))
                 self._untold.append(of.alarm)
         elif not answer.away:
             of.refusals, of.not_before_ms = None, now_ms + CALM_MS
             self._end(of, now_ms, not_loaded.LOADED)
+
+    def _to_load(self, broker: int) -> int:
+        """Records of all partitions that a broker leads: those of one wait for those of the others."""
+        return sum(
+            not_loaded.records_to_load(of.end or 0, of.groups.live)
+            for of in self._partitions.values()
+            if of.leader is not None and of.leader.broker == broker
+        )
 
     def _end(self, of: _Partition, now_ms: int, why: str) -> None:
         if of.alarm is not None:

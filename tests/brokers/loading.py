@@ -1,10 +1,12 @@
 """What real brokers make of logs of the group coordinator: which release loads which, and what helps.
 
-    python -P -m tests.brokers.loading [--which 4.0.0,4.3.1] [--parts logs,own,remedies]
+    python -P -m tests.brokers.loading [--which 4.0.0,4.3.1] [--parts logs,own,remedies,again,size]
 
     logs        `tests/loading_logs.py`, by each release
     own         recordings of real brokers, by the release that wrote them
     remedies    what was seen to help where a release does not load a log
+    again       whether such a log is loaded before and after the cleaner, where the fault is of a moment
+    size        what a rehearsal of a million records costs, beside a broker that loads them
 
 What it finds it puts into `loading.json`, in the place of what was found of the same releases before, and the tables
 into docs/before-brokers-restart.md, which it prints. Jars that are missing are fetched. Ends with 1 where a release
@@ -15,17 +17,23 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from streaming.base.errors import CannotTellError
 from streaming.loading import run, source
 from streaming.loading.compared import UNKNOWN_FAULT, LoadingJson
 from streaming.spark import release_jars
 from tests import loading_logs
-from tests.brokers import loading_own, loading_page, loading_remedies
+from tests.brokers import loading_own, loading_page, loading_remedies, loading_size
+from tests.brokers.releases import BY_NAME
 
-RELEASES: Final = ("3.4.0", "3.4.1", "3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1")
+RELEASES: Final = (
+    *("3.4.0", "3.4.1", "3.8.1-consumer", "3.9.2", "3.9.2-consumer"),
+    *("4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
+)
+"""As they are installed, or with the consumer protocol turned on."""
 
 Rows = Iterator[dict[str, Any]]
 
@@ -52,12 +60,17 @@ def main() -> int:
 
 
 def _logs(named: set[str], scratch: Path) -> Rows:
-    for release in _wanted(RELEASES, named):
+    _wanted((name.partition("-")[0] for name in RELEASES), named)
+    made = source.of_recording(loading_logs.write(scratch / "logs.ndjson.gz"), lambda _share: None)
+    for name in RELEASES:
+        release, _, turned_on = name.partition("-")
+        if named and release not in named:
+            continue
         begun = time.monotonic()
-        file = loading_logs.write(scratch / f"{release}.ndjson.gz")
-        made = source.of_recording(file, lambda _share: None)
-        (view,) = run.rehearse(made, [release])["releases"]
-        yield {"release": release, **_of_logs(view, made), "seconds": round(time.monotonic() - begun, 1)}
+        settings = BY_NAME[name].with_consumer if turned_on else {}
+        (view,) = run.rehearse(made, [release], broker_settings=settings)["releases"]
+        seconds = round(time.monotonic() - begun, 1)
+        yield {"release": release, "name": name, **_of_logs(view, made), "seconds": seconds}
 
 
 def _of_logs(view: LoadingJson, made: source.Source) -> dict[str, Any]:
@@ -86,7 +99,7 @@ def _of_logs(view: LoadingJson, made: source.Source) -> dict[str, Any]:
 
 def _own(named: set[str], scratch: Path) -> Rows:
     logs = loading_own.own_logs(named)
-    _wanted(tuple(log.release for log in logs), named)
+    _wanted((log.release for log in logs), named)
     for log in logs:
         yield loading_own.loaded(log, scratch)
 
@@ -96,17 +109,30 @@ def _remedies(named: set[str], scratch: Path) -> Rows:
         yield from loading_remedies.tried(release, scratch / release)
 
 
+def _again(named: set[str], scratch: Path) -> Rows:
+    for release in _wanted(loading_remedies.AGAIN, named):
+        yield from loading_remedies.loaded_again(release, scratch / release)
+
+
+def _size(named: set[str], scratch: Path) -> Rows:
+    for release in _wanted(loading_size.RELEASES, named):
+        yield loading_size.measured(release, scratch / release)
+
+
 _PARTS: Final[dict[str, Callable[[set[str], Path], Rows]]] = {
     "logs": _logs,
     "own": _own,
     "remedies": _remedies,
+    "again": _again,
+    "size": _size,
 }
 
 
-def _wanted(releases: tuple[str, ...], named: set[str]) -> list[str]:
+def _wanted(releases: Iterable[str], named: set[str]) -> list[str]:
     """The named ones of these, or all, with their jars."""
     wanted = [release for release in dict.fromkeys(releases) if not named or release in named]
-    release_jars.fetch(release_jars.missing(wanted), _say)
+    for release, why in release_jars.fetch(release_jars.missing(wanted), _say).items():
+        raise CannotTellError(f"Kafka {release}: {why}")
     return wanted
 
 

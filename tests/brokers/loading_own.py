@@ -109,14 +109,15 @@ def loaded(log: OwnLog, scratch: Path) -> dict[str, Any]:
     return {
         **row,
         **different(view),
-        "which": [*view["groups_missing"], *changed],
+        "which": [*view["groups_missing"], *changed, *view["groups_more"]],
+        "not_compared": list(made.not_compared),
         "failed": [of["said"] for of in view["partitions"] if not of["loaded"]],
     }
 
 
 def different(view: LoadingJson) -> dict[str, int]:
-    """How many groups and offsets are not as the replica has them, by design or not."""
+    """How many groups and offsets one has and the other has not, or as another, by design or not."""
     return {
-        "groups_different": len(view["groups_missing"]) + len(view["groups_changed"]),
-        "offsets_different": view["offsets_missing"] + view["offsets_different"],
+        "groups_different": sum(len(view[of]) for of in ("groups_missing", "groups_changed", "groups_more")),
+        "offsets_different": sum(view[of] for of in ("offsets_missing", "offsets_different", "offsets_more")),
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from streaming.loading.faults import numbers
+from streaming.loading.faults import FAULTS, numbers
 
 FILE: Final = Path(__file__).with_name("loading.json")
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "before-brokers-restart.md"
@@ -14,18 +14,32 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "before-brokers-res
 _MADE: Final = re.compile(
     r"(<!-- Made by `python -m tests\.brokers\.loading`: (?P<part>\w+) -->\n).*?(?=<!-- end -->)", re.DOTALL
 )
+LOG_OF: Final[Mapping[str, str]] = {
+    "KAFKA-14869": "classic",
+    "KAFKA-17306": "cleaned",
+    "KAFKA-19862": "read_while_cleaned",
+    "KAFKA-20254": "early_offsets",
+    "KAFKA-21102": "last_tombstone",
+    "KAFKA-21117": "no_upgrade",
+}
+"""Fault → the log that shows it."""
 OF_LOGS: Final[Mapping[str, str]] = {
     "well": "all well",
+    "share": "share groups of 4.3",
     "early_offsets": "offsets before a streams group",
     "no_upgrade": "upgraded and downgraded, without the tombstone",
     "read_while_cleaned": "read while it was cleaned",
+    "last_tombstone": "a member's last tombstone alone",
+    "cleaned": "consumer groups of 3.9, cleaned",
     "classic": "classic groups, as 4.1 and later write them",
     "of_3_9": "classic groups of 3.9",
 }
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "logs": ("release",),
+    "logs": ("release", "name"),
     "own": ("release", "recordings"),
     "remedies": ("release", "fault"),
+    "again": ("release", "fault"),
+    "size": ("release",),
 }
 """What a row of a part is known by."""
 
@@ -70,8 +84,27 @@ def tables() -> str:
 
 
 def _text(part: str, held: Mapping[str, Sequence[Row]]) -> str:
+    if part == "faults":
+        return "\n".join(_faults()) + "\n"
     rows = held[part]
     return "\n".join(_TABLES[part](rows)) + "\n" if rows else "Not tried yet: `make brokers` does.\n"
+
+
+def _faults() -> Iterator[str]:
+    head = ("fault", "what the log holds", "seen on", "mended in", "source")
+    yield from _table(
+        head,
+        (
+            (
+                of.number,
+                of.about,
+                ", ".join(of.seen_on),
+                ", ".join(of.mended_in) or "open",
+                ", ".join(f"[#{pull}](https://github.com/apache/kafka/pull/{pull})" for pull in of.pulls),
+            )
+            for of in FAULTS
+        ),
+    )
 
 
 def _logs(rows: Sequence[Row]) -> Iterator[str]:
@@ -80,7 +113,7 @@ def _logs(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _of_release(row: Row) -> Iterator[str]:
-    yield row["release"]
+    yield row["release"] + (", consumer protocol turned on" if row["name"] != row["release"] else "")
     if "cannot_tell" in row:
         yield row["cannot_tell"]
         return
@@ -111,7 +144,15 @@ def _own(rows: Sequence[Row]) -> Iterator[str]:
 
 def _remedies(rows: Sequence[Row]) -> Iterator[str]:
     head = ("fault", "release", "as it is", "cleaned", "groups deleted", "groups deleted, cleaned")
-    names = ("kept_as_is", "kept_cleaned", "deleted_as_is", "deleted_cleaned")
+    yield from _tried(head, ("kept_as_is", "kept_cleaned", "deleted_as_is", "deleted_cleaned"), rows)
+
+
+def _again(rows: Sequence[Row]) -> Iterator[str]:
+    head = ("fault", "release", "the log before the cleaner went over it", "afterwards")
+    yield from _tried(head, ("whole_as_is", "whole_cleaned"), rows)
+
+
+def _tried(head: Sequence[str], names: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
     yield from _table(
         head,
         (
@@ -125,10 +166,35 @@ def _remedies(rows: Sequence[Row]) -> Iterator[str]:
     )
 
 
+def _size(rows: Sequence[Row]) -> Iterator[str]:
+    head = (
+        "release",
+        "records",
+        "groups",
+        "",
+        "seconds",
+        "memory at its peak",
+        "disk",
+        "loaded a second, by partition",
+    )
+    for row in rows:
+        bare, of = row["bare"], (row["release"], f"{row['records']:,}", f"{row['groups']:,}")
+        disk = f"{row['log_mib']} MiB"
+        rate = f"{bare['records_a_second']:,}, at least {bare['records_a_second_least']:,}"
+        memory = f"{row['peak_mib']:,} MiB, of which the broker {row['broker_peak_mib']:,}"
+        yield from _table(
+            head,
+            [
+                (*of, "rehearsal", str(row["seconds"]), memory, disk, ""),
+                (*of, "bare load", str(bare["seconds"]), f"{bare['peak_mib']:,} MiB", disk, rate),
+            ],
+        )
+
+
 def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
-_TABLES: Final = {"logs": _logs, "own": _own, "remedies": _remedies}
+_TABLES: Final = {"logs": _logs, "own": _own, "remedies": _remedies, "again": _again, "size": _size}

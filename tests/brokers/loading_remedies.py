@@ -6,6 +6,9 @@ written into the same broker. It is started on them three times:
     as they are        the cleaner off
     with the cleaner   until it went over all of it but the segment that is written to
     cleaned            the cleaner off
+
+Some faults are of a moment: the broker met a log that the cleaner was going over. Of these the whole log is tried, as
+it was before that and as it is afterwards.
 """
 
 import time
@@ -22,6 +25,7 @@ from coordinator_model.state.shards import offsets_partition
 from lab.builders import offset_commit
 from streaming.config.kafka_sections import KafkaSection
 from streaming.loading import faults
+from streaming.loading.loader_words import LoaderSaid
 from streaming.loading.log_writer import LogWriter
 from streaming.loading.release_broker import ReleaseBroker
 from streaming.loading.run import awaited
@@ -29,6 +33,7 @@ from streaming.recording.file_format import RecordedRecord
 from streaming.recording.recorder import LogRecorder
 from streaming.spark import release_jars
 from tests import loading_logs as logs
+from tests.brokers.releases import BY_NAME
 
 PARTITIONS: Final = 10
 """Of each log."""
@@ -66,6 +71,7 @@ class Case:
         whole: the log as it was written.
         broken: of it what the loader meets.
         deleted_on: the release whose coordinator deletes the groups; None where that is the one that is tried.
+        of_a_moment: whether a broker meets it only while the cleaner goes over the log.
     """
 
     fault: str
@@ -73,7 +79,11 @@ class Case:
     whole: Callable[[], Records]
     broken: Callable[[Records], Records]
     deleted_on: str | None = None
+    of_a_moment: bool = False
 
+
+SETTINGS: Final = {"3.9.2": BY_NAME["3.9.2-consumer"].with_consumer}
+"""Of releases whose brokers load such groups only with the consumer protocol turned on."""
 
 CASES: Final = (
     Case(
@@ -84,10 +94,17 @@ CASES: Final = (
         deleted_on="4.3.1",
     ),
     Case(
+        fault="KAFKA-17306",
+        releases=("3.9.2",),
+        whole=lambda: logs.records_of("3.9.1/consumer.ndjson.gz"),
+        broken=logs.cleaned,
+    ),
+    Case(
         fault="KAFKA-19862",
         releases=("4.0.0", "4.1.1"),
         whole=logs.static_members,
         broken=logs.read_while_cleaned,
+        of_a_moment=True,
     ),
     Case(
         fault="KAFKA-20254",
@@ -96,12 +113,20 @@ CASES: Final = (
         broken=logs.offsets_first,
     ),
     Case(
+        fault="KAFKA-21102",
+        releases=("3.9.2", "4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
+        whole=logs.left,
+        broken=logs.last_tombstones,
+        of_a_moment=True,
+    ),
+    Case(
         fault="KAFKA-21117",
-        releases=("4.0.0", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
+        releases=("4.0.0", "4.0.2", "4.1.1", "4.2.0", "4.2.1", "4.3.1"),
         whole=logs.migrated,
         broken=logs.without_upgrade_tombstone,
     ),
 )
+AGAIN: Final = tuple(dict.fromkeys(release for case in CASES if case.of_a_moment for release in case.releases))
 RELEASES: Final = tuple(dict.fromkeys(release for case in CASES for release in case.releases))
 
 
@@ -127,18 +152,43 @@ def tried(release: str, scratch: Path) -> list[dict[str, Any]]:
     written += [
         _broken(case, deleted[case.fault], len(by_deleter[case.deleted_on or release][case.fault])) for case in cases
     ]
-    found = _as_is_and_cleaned(release, scratch / "broker", partitions, [of for log in written for of in log])
+    records = [of for log in written for of in log]
+    classic = {logs.group_of(of) for of in records if of.key[:2] == logs.GROUP_METADATA and of.value is not None}
+    found = _as_is_and_cleaned(release, scratch / "broker", partitions, records)
     return [
         {
             "release": release,
             "fault": case.fault,
             **{
-                f"{'deleted' if is_deleted else 'kept'}_{when}": _words(said, places[case.fault, is_deleted], release)
+                f"{'deleted' if is_deleted else 'kept'}_{when}": _words(
+                    said, places[case.fault, is_deleted], release, classic
+                )
                 for is_deleted in (False, True)
                 for when, said in found.items()
             },
         }
         for case in cases
+    ]
+
+
+def loaded_again(release: str, scratch: Path) -> list[dict[str, str]]:
+    """What brokers of a release make of the whole logs of faults of a moment: rows of `loading.json`."""
+    cases = [case for case in CASES if case.of_a_moment and release in case.releases]
+    partitions = PARTITIONS * len(cases)
+    places = [range(first, first + PARTITIONS) for first in range(0, partitions, PARTITIONS)]
+    written = [
+        of
+        for case, where in zip(cases, places, strict=True)
+        for of in logs.in_partitions(case.whole(), partitions, where, "again")
+    ]
+    found = _as_is_and_cleaned(release, scratch / "again", partitions, written)
+    return [
+        {
+            "release": release,
+            "fault": case.fault,
+            **{f"whole_{when}": _words(said, where, release, set()) for when, said in found.items()},
+        }
+        for case, where in zip(cases, places, strict=True)
     ]
 
 
@@ -154,7 +204,7 @@ def _broker(release: str, directory: Path, partitions: int, properties: Mapping[
         directory,
         jars_dir=release_jars.place(release),
         offsets_partitions=partitions,
-        properties=properties,
+        properties={**SETTINGS.get(release, {}), **properties},
     )
 
 
@@ -199,7 +249,7 @@ def _delete(bootstrap_servers: str, groups: set[str]) -> None:
         time.sleep(0.5)
 
 
-def _as_is_and_cleaned(release: str, directory: Path, partitions: int, records: Records) -> dict[str, Any]:
+def _as_is_and_cleaned(release: str, directory: Path, partitions: int, records: Records) -> dict[str, LoaderSaid]:
     lengths: dict[int, int] = {}
     latest: dict[int, int] = {}
     for record in records:
@@ -241,8 +291,8 @@ def _await_cleaner(checkpoint: Path, lengths: Mapping[int, int]) -> None:
         time.sleep(0.2)
 
 
-def _words(said: Any, places: Iterable[int], release: str) -> str:
+def _words(said: LoaderSaid, places: Iterable[int], release: str, classic: set[str]) -> str:
     """`loads`, or the faults with which it fails."""
     failed = [said.failed[partition] for partition in places if partition in said.failed]
-    known = {getattr(faults.known(of.text, release), "number", of.said) for of in failed}
+    known = {getattr(faults.known(of.text, release, classic.__contains__), "number", of.said) for of in failed}
     return ", ".join(sorted(known)) or "loads"

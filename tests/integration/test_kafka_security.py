@@ -31,6 +31,7 @@ from streaming.kafka.permissions import EVENTS_TOPIC, GROUPS_TOPIC, PERMISSIONS,
 from streaming.kafka.preflight import Finding, broker_findings
 from streaming.kafka.range_reader import RangeReader
 from streaming.kafka.topic_reader import TopicReader
+from streaming.loading import source
 from streaming.recording.recorder import LogRecorder
 from streaming.sinks import kafka_sinks
 from streaming.sinks.cloud_events import EventsFormat
@@ -371,6 +372,24 @@ def test_each_permission_is_missed_when_it_is_taken_away(broker: SecuredBroker, 
     # A monitor that is to make a topic and may not has no topic.
     assert ("fail" if permission.needed or making else "note") == found.status
     assert permission.operation in found.detail
+
+
+def test_a_rehearsal_reads_the_log_with_read_on_it_alone(broker: SecuredBroker, tmp_path: Path) -> None:
+    """Without any other permission the log, its groups and the cluster it is of are there."""
+    kafka = broker.config("SCRAM-SHA-256").kafka
+    others = [
+        of for of in (*PERMISSIONS, *SINK_PERMISSIONS) if (of.operation, of.name) != ("READ", kafka.offsets_topic)
+    ]
+    for each in others:
+        broker.forbid(each)
+    try:
+        found = source.of_brokers(kafka, tmp_path / "log.ndjson.gz", lambda _share: None)
+    finally:
+        broker.allow(others)
+
+    assert broker.broker.cluster_id == found.cluster_id
+    assert sum(found.records.values())
+    assert found.groups
 
 
 def with_topics(broker: SecuredBroker, way: str = "SCRAM-SHA-256", **more: str) -> Config:

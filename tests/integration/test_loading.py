@@ -62,30 +62,57 @@ def of_log(view: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [of for of in view["partitions"] if of["partition"] in places]
 
 
-@pytest.mark.parametrize("name", ["well", "early_offsets", "read_while_cleaned", "classic", "of_3_9", "own"])
+LOADS: Final = ("well", "share", "early_offsets", "read_while_cleaned", "cleaned", "classic", "of_3_9", "own")
+
+
+@pytest.mark.parametrize("name", LOADS)
 def test_what_it_loads(view: dict[str, Any], name: str) -> None:
-    """Its own recordings, those of 3.9, and offsets that stand before a streams group."""
+    """Its own recordings, those of 3.9, also cleaned, and offsets that stand before a streams group."""
     assert {True} == {of["loaded"] for of in of_log(view, name)}
 
 
-def test_what_it_does_not_load(view: dict[str, Any]) -> None:
-    """A group that went up and came back, without the tombstone of the upgrade: the record, the group, the fault."""
-    (failed,) = of_log(view, "no_upgrade")
-    _, records = loading_logs.logs(RELEASE)["no_upgrade"]
-    first = next(of for of in records if of.key[:2] == b"\x00\x05")
+@pytest.mark.parametrize(
+    ("name", "is_tombstone", "fault", "said"),
+    [
+        ("no_upgrade", False, "KAFKA-21117", "is not a consumer group"),
+        ("last_tombstone", True, "KAFKA-21102", "did not receive ConsumerGroupCurrentMemberAssignmentValue tombstone"),
+    ],
+)
+def test_what_it_does_not_load(view: dict[str, Any], name: str, is_tombstone: bool, fault: str, said: str) -> None:
+    """The record of a member at which it fails, the group, the fault.
 
-    assert (False, "KAFKA-21117") == (failed["loaded"], failed["known"])
+    A group that went up and came back, without the tombstone of the upgrade; a member's last tombstone alone.
+    """
+    (failed,) = of_log(view, name)
+    _, records = loading_logs.logs(RELEASE)[name]
+    first = next(of for of in records if of.key[:2] == b"\x00\x05" and (of.value is None) == is_tombstone)
+
+    assert (False, fault) == (failed["loaded"], failed["known"])
     assert (first.offset, loading_logs.group_of(first)) == (failed["at_offset"], failed["group"])
-    assert "is not a consumer group" in failed["said"]
+    assert said in failed["said"]
 
 
 def test_nothing_else_is_lost(view: dict[str, Any]) -> None:
-    """Every group and offset of the other partitions is answered as the replica has it."""
-    _, records = loading_logs.logs(RELEASE)["no_upgrade"]
+    """Every group and offset of the other partitions is answered as the replica has it, and nothing more."""
+    gone = {loading_logs.group_of(loading_logs.logs(RELEASE)[name][1][0]) for name in ("no_upgrade", "last_tombstone")}
 
     assert is_lost(view)
-    assert [loading_logs.group_of(records[0])] == view["groups_missing"]
+    assert gone == {*view["groups_missing"]}
     assert ([], 0) == (view["groups_changed"], view["offsets_different"])
+    assert ([], 0) == (view["groups_more"], view["offsets_more"])
+
+
+def test_a_broker_that_does_not_start_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In its own words, and the status is that of what cannot be told."""
+    log = str(loading_logs.RECORDINGS / "4.3.1" / "offsets.ndjson.gz")
+    setting = "group.consumer.max.size=many"
+
+    status = main(["rehearse", "brokers", "--from", log, "--release", RELEASE, "--broker-config", setting])
+
+    captured = capsys.readouterr()
+    assert 3 == status
+    assert "cannot tell" in captured.out
+    assert "Invalid value many for configuration group.consumer.max.size" in captured.err.splitlines()[-1]
 
 
 def board_of_logs() -> Board:
@@ -103,11 +130,11 @@ def board_of_logs() -> Board:
 
 
 def test_monitor_sees_which_partition_its_coordinator_did_not_load(view: dict[str, Any], kept: Path) -> None:
-    """The broker restarts once more. Of the partitions, all silent, one is reported, with its group.
+    """The broker restarts once more. Of the partitions, all silent, those that failed are reported, with their groups.
 
     Its clock is ours: by it all were written to every ten seconds before.
     """
-    (failed,) = of_log(view, "no_upgrade")
+    failed = {of["partition"]: [of["group"]] for of in view["partitions"] if not of["loaded"]}
     board, now_ms = board_of_logs(), times.now_ms()
     partitions = view_partitions(view)
     directory = kept / RELEASE / "broker"
@@ -133,11 +160,12 @@ def test_monitor_sees_which_partition_its_coordinator_did_not_load(view: dict[st
                 watch.look(measure(table_of(board.shown.groups.values()), board.ends, now_ms), now_ms)
                 watch.check()
 
-    (said,) = (event for event in board.latest_events(99) if event["kind"] == "coordinator_not_loaded")
-    assert ("critical", None) == (said["severity"], said["group"])
-    found = [said["detail"][name] for name in ("partition", "said", "groups")]
-    assert [failed["partition"], "NOT_COORDINATOR", [failed["group"]]] == found
-    assert [failed["partition"]] == [*board.findings.not_loaded]
+    told = [event for event in board.latest_events(99) if event["kind"] == "coordinator_not_loaded"]
+    assert {("critical", None, "NOT_COORDINATOR")} == {
+        (of["severity"], of["group"], of["detail"]["said"]) for of in told
+    }
+    assert failed == {of["detail"]["partition"]: of["detail"]["groups"] for of in told}
+    assert ({*failed}, 2) == ({*board.findings.not_loaded}, len(told))
 
 
 def view_partitions(view: dict[str, Any]) -> set[int]:

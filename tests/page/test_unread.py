@@ -31,6 +31,24 @@ def row(page: Page, group: str) -> str:
     return f"#groups tbody tr:has(bdi:text-is('{group}'))"
 
 
+def test_coordinator_that_did_not_load_is_said_above_all(stage: Stage, open_page: OpenPage) -> None:
+    """With its partition; what the log has of the groups is shown as ever. It goes once it has loaded."""
+    stage.write(*classic(LOST, MEMBERS))
+    page = open_page(stage.url).page
+    expect(page.locator("#link")).to_have_text("live")
+
+    stage.board.findings.set_not_loaded({NUMBER: now_ms()})
+
+    expect(page.locator("#banner")).to_contain_text(
+        f"The coordinator of partition {NUMBER} of the offsets topic has not loaded: its groups neither join nor commit"
+    )
+    expect(page.locator(row(page, LOST) + " td.state")).to_have_text("Stable")
+
+    stage.board.findings.set_not_loaded({})
+
+    expect(page.locator("#banner")).to_be_hidden()
+
+
 def test_groups_that_may_be_there_are_unknown(stage: Stage, open_page: OpenPage) -> None:
     """Their rows say so; the others stay; tiles are not fine; all of it is over when the leader is back."""
     stage.write(*classic(LOST, MEMBERS), *classic(SEEN, MEMBERS))

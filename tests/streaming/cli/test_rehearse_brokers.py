@@ -1,15 +1,17 @@
 """`rehearse brokers`: what is refused before anything starts, and how it ends; brokers take part in none of it."""
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from streaming.__main__ import main
-from streaming.base.errors import CannotTellError, UsageError
+from streaming.base.errors import UsageError
 from streaming.loading import compared, run
-from streaming.spark import java, release_jars
+from streaming.spark import java, kafka_jars, release_jars
 
 LOG: Final = str(Path(__file__).parents[2] / "recordings" / "4.3.1" / "offsets.ndjson.gz")
 COMMAND: Final = ("rehearse", "brokers")
@@ -22,6 +24,8 @@ WELL: Final[dict[str, Any]] = {
     "groups_changed": [],
     "offsets_missing": 0,
     "offsets_different": 0,
+    "groups_more": [],
+    "offsets_more": 0,
     "seconds": 1.0,
 }
 LOST: Final = {**WELL, "groups_missing": ["g"]}
@@ -30,14 +34,21 @@ UNTOLD: Final[dict[str, Any]] = {
     "partitions": [],
     "cannot_tell": "its broker did not start: Address already in use",
 }
+REPORT: Final[dict[str, Any]] = {
+    "format": compared.FORMAT,
+    "cluster_id": None,
+    "time": 1_795_000_000_000,
+    "not_rehearsed": [],
+    "not_compared": [],
+}
 
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Java is there, jars are not, and nothing is fetched."""
 
-    def fetched(*_: object) -> None:
-        raise CannotTellError("jars: not fetched in a test")
+    def fetched(releases: list[str], *_: object) -> dict[str, str]:
+        return dict.fromkeys(releases, "jars: not fetched in a test")
 
     monkeypatch.setattr(java, "find_java", lambda: Path("java"))
     monkeypatch.setattr(release_jars, "DIRECTORY", tmp_path / "jars")
@@ -51,14 +62,7 @@ def rehearsed(monkeypatch: pytest.MonkeyPatch, *views: dict[str, Any]) -> list[A
     def made(source: Any, releases: list[str], **_: object) -> dict[str, Any]:
         called.append((source, releases))
         found = [{"release": release, **view} for release, view in zip(releases, views, strict=True)]
-        return {
-            "format": compared.FORMAT,
-            "cluster_id": None,
-            "time": 1_795_000_000_000,
-            "records": sum(source.records.values()),
-            "not_rehearsed": [],
-            "releases": found,
-        }
+        return {**REPORT, "records": sum(source.records.values()), "releases": found}
 
     monkeypatch.setattr(run, "rehearse", made)
     monkeypatch.setattr(release_jars, "missing", lambda *_: [])
@@ -95,6 +99,39 @@ def test_what_cannot_be_done_is_reported_in_one_line(
     assert expected in captured.err.splitlines()[-1]
 
 
+class Terminal(io.StringIO):
+    """A stream that says it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("answer", "fetched"), [("y\n", ["4.1.9", "4.1.8"]), ("\n", ["4.1.9", "4.1.8"]), ("n\n", [])])
+def test_a_terminal_is_asked_once_for_the_jars(
+    answer: str, fetched: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the releases that lack them; after a no nothing is fetched, and it cannot tell."""
+    asked: list[str] = []
+    said = Terminal()
+
+    def fetch(releases: list[str], _say: object) -> dict[str, str]:
+        asked.extend(releases)
+        return {}
+
+    monkeypatch.setattr(release_jars, "fetch", fetch)
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", said)
+    monkeypatch.setattr(
+        run, "rehearse", lambda *_, **__: {**REPORT, "records": 0, "releases": [{"release": "4.1.9", **WELL}]}
+    )
+
+    status = main([*COMMAND, "--from", LOG, "--release", "4.1.9", "--release", "4.1.8", "--json"])
+
+    assert (0 if fetched else 3, fetched) == (status, asked)
+    question = "Fetch the jars of Kafka 4.1.9, 4.1.8 (90 MB each, from Maven's central registry) into "
+    assert 1 == said.getvalue().count(question)
+
+
 def test_without_java_it_cannot_tell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """That is no mistake of the command."""
 
@@ -128,6 +165,30 @@ def test_exit_status(
     captured = capsys.readouterr()
     assert ["4.3.1", "4.3.0"] == [of["release"] for of in json.loads(captured.out)["releases"]]
     assert ("Address already in use" in captured.err) == (status == 3)
+
+
+@pytest.mark.parametrize("options", [["--yes"], ["--jars", "."]])
+def test_a_release_without_jars_keeps_no_other_from_being_rehearsed(
+    options: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A registry may lack one of all patch releases: it cannot be told of that one, with the reason; 1 goes before."""
+    jars = tmp_path / "jars" / "4.3.1"
+    jars.mkdir(parents=True)
+    (jars / "kafka_2.13-4.3.1.jar").touch()
+    monkeypatch.chdir(tmp_path / "jars")
+    monkeypatch.setattr(kafka_jars, "DIRECTORY", tmp_path / "none")
+    found = [WELL, LOST]
+    monkeypatch.setattr(run, "_loaded", lambda _source, release, *_: {"release": release, **found.pop(0)})
+    command = [*COMMAND, "--from", LOG, "--release", "4.1.9", "--release", "4.3.1", *options]
+
+    assert 3 == main(command)
+    assert "error: Kafka 4.1.9: " in capsys.readouterr().err
+    assert 1 == main([*command, "--json"])
+    lacking, there = json.loads(capsys.readouterr().out)["releases"]
+    assert (None, True) == (lacking["loads"], there["loads"])
+    assert ("not fetched in a test" if options == ["--yes"] else "--jars: found none of Kafka 4.1.9") in lacking[
+        "cannot_tell"
+    ]
 
 
 def test_releases_default_to_those_of_the_brokers(

@@ -1,5 +1,6 @@
 """What a release makes of a log, beside what the log holds."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +19,16 @@ OFFSETS: Final = {AT: (7, 1, "")}
 FAILURE: Final = Failure(said="Group g is not a consumer group", offset=1, text="Group g is not a consumer group")
 
 
-def group(type_: str = "classic", members: int = 0, epoch: int | None = None, offsets: Any = OFFSETS) -> ExpectedGroup:
-    return ExpectedGroup(type=type_, partition=3, members=members, epoch=epoch, offsets=offsets)
+def group(
+    type_: str = "classic",
+    members: int = 0,
+    epoch: int | None = None,
+    offsets: Any = OFFSETS,
+    own_sessions: int = 0,
+) -> ExpectedGroup:
+    return ExpectedGroup(
+        type=type_, partition=3, members=members, epoch=epoch, offsets=offsets, own_sessions=own_sessions
+    )
 
 
 def view(
@@ -32,6 +41,12 @@ def view(
     record: RecordedRecord | None = None,
 ) -> dict[str, Any]:
     """Of one group `g` in partition 3."""
+    source, answers = one_group(expected, found, offsets)
+    said = LoaderSaid({3}, {}) if failure is None else LoaderSaid(set(), {3: failure})
+    return release_view(release, source, said, answers, {} if record is None else {3: record}, 1.0)
+
+
+def one_group(expected: ExpectedGroup, found: AnsweredGroup | None, offsets: Any) -> tuple[Source, Answers]:
     source = Source(
         file=Path("log"),
         option="--from",
@@ -40,12 +55,11 @@ def view(
         read_at_ms=0,
         records={3: 9},
         groups={"g": expected},
+        classic=frozenset({"g"}),
     )
-    said = LoaderSaid({3}, {}) if failure is None else LoaderSaid(set(), {3: failure})
-    answers = Answers(
+    return source, Answers(
         groups={} if found is None else {"g": found}, offsets={} if offsets is None else {"g": offsets}, seconds=0.0
     )
-    return release_view(release, source, said, answers, {} if record is None else {3: record}, 1.0)
 
 
 def answered(type_: str = "classic", members: int | None = 0, epoch: int | None = None) -> AnsweredGroup:
@@ -60,10 +74,15 @@ def answered(type_: str = "classic", members: int | None = 0, epoch: int | None 
         (group("classic", members=2), answered("classic", members=0)),
         (group("consumer", members=2, epoch=5), answered("consumer", members=2, epoch=5)),
         (group("streams", members=2, epoch=5), answered("streams", members=None)),
+        (group("consumer", members=3, epoch=5, own_sessions=2), answered("consumer", members=1, epoch=7)),
+        (group("share", members=2), answered("share", members=2, epoch=4)),
     ],
 )
 def test_a_log_of_which_nothing_is_lost(expected: ExpectedGroup, found: AnsweredGroup) -> None:
-    """Also where a classic session ran out meanwhile, or the release does not describe the group."""
+    """Also where a classic session ran out meanwhile, or the release does not describe the group, or we know no epoch.
+
+    Members of a consumer group that speak the classic protocol have sessions of their own, too.
+    """
     seen = view(expected, found)
 
     assert not is_lost(seen)
@@ -83,6 +102,8 @@ def test_a_log_of_which_nothing_is_lost(expected: ExpectedGroup, found: Answered
         (group("consumer", members=2, epoch=5), answered("consumer", members=2, epoch=4), OFFSETS),
         (group("consumer", members=2, epoch=5), answered("classic"), OFFSETS),
         (group("classic", members=1), answered("classic", members=2), OFFSETS),
+        (group("consumer", members=3, epoch=5, own_sessions=1), answered("consumer", members=1, epoch=7), OFFSETS),
+        (group("consumer", members=3, epoch=5, own_sessions=1), answered("consumer", members=3, epoch=7), OFFSETS),
     ],
 )
 def test_what_is_lost(expected: ExpectedGroup, found: AnsweredGroup | None, offsets: Any) -> None:
@@ -155,6 +176,22 @@ def test_all_goes_with_a_partition_that_fails() -> None:
     assert "4.3.1" in partition["seen_on"]
 
 
+def test_more_than_the_log_holds_is_shown_and_no_loss() -> None:
+    """A group, and an offset of another, that the broker alone has; of a partition that failed nothing counts."""
+    source, answers = one_group(group(), answered(), {**OFFSETS, ("orders", 1): (3, -1, "")})
+    answers = replace(answers, groups={**answers.groups, "more": answered()})
+
+    seen = [
+        release_view("4.3.1", source, said, answers, {}, 1.0)
+        for said in (LoaderSaid({3}, {}), LoaderSaid(set(), dict.fromkeys(range(5), FAILURE)))
+    ]
+
+    assert [(["more"], 1), ([], 0)] == [(of["groups_more"], of["offsets_more"]) for of in seen]
+    assert [False, True] == [is_lost(of) for of in seen]
+    report = {"cluster_id": None, "time": 0, "records": 9, "not_rehearsed": [], "not_compared": [], "releases": seen}
+    assert "answered by the broker alone" in forms.text(report)
+
+
 def test_a_partition_that_loads_has_nothing_to_say() -> None:
     """Null from the offset on."""
     (partition,) = view(group(), answered())["partitions"]
@@ -188,6 +225,7 @@ def test_every_form_says_what_failed(form: Any) -> None:
         "time": 1_795_000_000_000,
         "records": 9,
         "not_rehearsed": ["partition 4: offset commits of an open transaction, among its last 2 offsets"],
+        "not_compared": ["6 records of type 11, which do not decode here"],
         "releases": [failed, {"release": "3.9.2", "partitions": [], "cannot_tell": "no jars"}],
     }
 
@@ -195,6 +233,14 @@ def test_every_form_says_what_failed(form: Any) -> None:
 
     assert all(
         part in said.replace("\\", "")
-        for part in ("4.3.1", "partition 3 fails", "KAFKA-21117", "1 group, 1 offset", "no jars", "open transaction")
+        for part in (
+            "4.3.1",
+            "partition 3 fails",
+            "KAFKA-21117",
+            "1 group, 1 offset",
+            "no jars",
+            "open",
+            "type 11",
+        )
     )
     assert "<b>" not in said.replace("\\<b\\>", "") or form is forms.text
