@@ -88,7 +88,7 @@ def _run(spark: SparkSection, directory: Path, seconds: float) -> Outcome:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_DIRS": str(directory)},
+        env={**os.environ, "PYTHONPATH": path, **_local_directories(spark.conf, directory)},
         start_new_session=True,
     ) as child:
         try:
@@ -108,6 +108,12 @@ def _run(spark: SparkSection, directory: Path, seconds: float) -> Outcome:
     except (ValueError, TypeError, LookupError):
         last = "".join(errors.splitlines()[-1:]) or "it said nothing"
         return Outcome(None, f"the trial ended with status {child.returncode}: {last}")
+
+
+def _local_directories(conf: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """Where Spark keeps blocks meanwhile: where it is to keep them, if that is said, as it may be at fault."""
+    said = "spark.local.dir" in conf or "SPARK_LOCAL_DIRS" in os.environ
+    return {} if said else {"SPARK_LOCAL_DIRS": str(directory)}
 
 
 def _of_groups(directory: Path) -> list[int]:
