@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from streaming.base.errors import MonitorError, first_line
+from streaming.base.errors import MonitorError, words
 from streaming.base.places import ROOT
 from streaming.base.signals import interrupt_on_end_signals
 from streaming.config.loading import Config
@@ -125,8 +125,8 @@ def _of_groups(directory: Path) -> list[int]:
         try:
             most, now = int((directory / limit).read_text("ascii")), int((directory / used).read_text("ascii"))
             lines = (directory / used).with_name("memory.stat").read_text("ascii").splitlines()
-            words = dict(line.split() for line in lines)
-            return [most - now + int(words.get(cached, 0))]
+            fields = dict(line.split() for line in lines)
+            return [most - now + int(fields.get(cached, 0))]
         except (OSError, ValueError):  # no limit is "max"
             continue
     return []
@@ -156,7 +156,7 @@ def _try(given: Mapping[str, Any], directory: Path) -> Outcome:
         spark._jvm.org.rocksdb.RocksDB.loadLibrary()  # noqa: SLF001 - as a stateful query does
         release = spark.version
     except Exception as error:  # noqa: BLE001 - whatever it is, it keeps a query from running
-        return Outcome(False, native_code.refusal(config.spark.conf, first_line(error)))
+        return Outcome(False, native_code.refusal(config.spark.conf, native_code.why(words(error))))
     finally:
         jvm_lifecycle.stop(spark)
     return Outcome(True, f"Spark {release} starts, with a heap of {_HEAP} on {_MASTER}")
