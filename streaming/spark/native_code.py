@@ -16,8 +16,8 @@ DIRECTORY: Final = "ROCKSDB_SHAREDLIB_DIR"
 """The variable by which RocksDB unpacks elsewhere than other libraries."""
 
 _OPTIONS: Final = "spark.driver.extraJavaOptions"
-_FOR_ANY_JAVA: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
-"""Variables that any Java takes options from."""
+_FOR_ANY_JAVA: Final = ("_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
+"""Variables that any Java takes options from; the first one counts more than the command line, the others less."""
 _LONGEST: Final = 300
 _OF_JAVA: Final = re.compile(r"-Djava\.io\.tmpdir=(\S+)")
 _SIGNS: Final = re.compile(
@@ -31,17 +31,17 @@ def is_refused(text: str) -> bool:
 
 
 def why(text: str) -> str:
-    """Of an error that says so, the line that does; it may have several languages' stacks around it."""
-    line = next((line for line in text.splitlines() if _SIGNS.search(line)), text)
-    return line.strip().removeprefix("Caused by: ").removeprefix(": ")[:_LONGEST]
+    """Of an error that says so, the words that do; it may have several languages' stacks around them."""
+    found = re.search(rf"\S*(?:{_SIGNS.pattern}).*", text)
+    return (found[0] if found else text.strip())[:_LONGEST]
 
 
 def place(conf: Mapping[str, str]) -> str:
     """Where libraries are unpacked by a JVM with these settings of Spark."""
     if DIRECTORY in os.environ:
         return os.environ[DIRECTORY]
-    # The last word is the command line's, which begins with the first of the variables.
-    options = (conf.get(_OPTIONS, ""), *(os.environ.get(name, "") for name in _FOR_ANY_JAVA))
+    options = [os.environ.get(name, "") for name in _FOR_ANY_JAVA]
+    options.insert(1, conf.get(_OPTIONS, ""))
     said = next(filter(None, map(_OF_JAVA.findall, options)), ["/tmp"])  # noqa: S108 - Java's own default
     return said[-1]
 

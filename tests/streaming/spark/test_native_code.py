@@ -15,7 +15,7 @@ JAVA_S_OWN = "/tmp"  # noqa: S108 - Java's default, in which nothing is made her
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (native_code.DIRECTORY, "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"):
+    for name in (native_code.DIRECTORY, "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -25,6 +25,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, {}, JAVA_S_OWN),
         ({OPTIONS: "-Xss4m -Djava.io.tmpdir=/scratch"}, {}, "/scratch"),
         ({}, {"JAVA_TOOL_OPTIONS": "-Djava.io.tmpdir=/scratch"}, "/scratch"),
+        ({OPTIONS: "-Djava.io.tmpdir=/other"}, {"_JAVA_OPTIONS": "-Djava.io.tmpdir=/scratch"}, "/scratch"),
         (
             {OPTIONS: "-Xss4m"},
             {"JDK_JAVA_OPTIONS": "-Djava.io.tmpdir=/scratch", "JAVA_TOOL_OPTIONS": "-Djava.io.tmpdir=/other"},
@@ -82,11 +83,11 @@ def test_it_is_known_by_what_java_says(text: str, expected: bool) -> None:
     assert expected == native_code.is_refused(text)
 
 
-def test_why_is_the_line_that_says_so() -> None:
-    """Whichever language's stack comes first."""
+def test_why_is_what_says_so() -> None:
+    """Whichever language's stack comes first, and whatever failed for it."""
     text = (
         "Traceback (most recent call last):\n  File x\npy4j.protocol.Py4JJavaError: An error occurred.\n"
-        "Caused by: java.lang.UnsatisfiedLinkError: /x/lib.so: failed to map segment\n\tat a.b\n"
+        "Caused by: Job aborted: java.lang.UnsatisfiedLinkError: /x/lib.so: failed to map segment\n\tat a.b\n"
     )
 
     assert "java.lang.UnsatisfiedLinkError: /x/lib.so: failed to map segment" == native_code.why(text)
