@@ -280,6 +280,7 @@ def _otlp(config: "Config") -> Iterator["Finding"]:
 
 def _state_dir(config: "Config") -> "Finding":
     from streaming.checkpoint.location import Location, hidden_beside, is_checkpoint_alone, open_to_others
+    from streaming.checkpoint.lock import LOCK
     from streaming.kafka.preflight import Finding
 
     directory = config.state.dir
@@ -296,6 +297,9 @@ def _state_dir(config: "Config") -> "Finding":
         detail = (
             f"state.dir: found {str(directory)!r} ({error.strerror}: {existing}), accepted: a directory to write to"
         )
+        return Finding("state directory", "fail", detail)
+    if (lock := directory / LOCK).exists() and not os.access(lock, os.W_OK):
+        detail = f"state.dir: found {str(lock)!r} of another account, accepted: files that this one may write to"
         return Finding("state directory", "fail", detail)
     is_own = config.source.kind == "log" and config.state.checkpoint_location is None
     hidden = hidden_beside(directory) if is_own else None

@@ -124,7 +124,7 @@ class RetryPolicy:
                 "checkpoint of its own for each, or --standby"
             ) from error
         if native_code.is_refused(text):
-            raise CannotTellError(native_code.refusal(self._config.spark.conf, first_line(error))) from error
+            raise CannotTellError(native_code.refusal(self._config.spark.conf, native_code.why(text))) from error
         try:
             preflight.preflight(self._config)
         except MonitorError as unreachable:

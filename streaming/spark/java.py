@@ -38,9 +38,13 @@ def find_java() -> Path:
     if found is None:
         where = f"no bin/java in {home!r}" if home else "no java"
         raise UsageError(f"{origin}: found {where}, accepted: Java {_accepted()}; {_REMEDY}")
-    version = _version(found)
+    said = _said(found)
+    version = feature_version(said)
     if version not in ACCEPTED_VERSIONS:
-        what = f"Java {version}" if version else "a java that does not say its version"
+        # Variables for any Java, as JAVA_TOOL_OPTIONS, may hold what it does not start with; it repeats them first.
+        lines = [line for line in said.splitlines() if line.strip() and not line.startswith("Picked up ")]
+        instead = f", but {lines[0][:200]!r}" if lines else ""
+        what = f"Java {version}" if version else f"a java that does not say its version{instead}"
         raise UsageError(f"{origin}: found {what} ({found}), accepted: Java {_accepted()}; {_REMEDY}")
     return Path(found)
 
@@ -100,14 +104,14 @@ def _property(value: str) -> str:
 
 
 @cache
-def _version(java: str) -> int | None:
+def _said(java: str) -> str:
+    """What it prints of its version; nothing if it does not run."""
     try:
-        said = subprocess.run(  # noqa: S603 - no shell takes part
+        return subprocess.run(  # noqa: S603 - no shell takes part
             [java, "-version"], capture_output=True, text=True, timeout=_CHECK_SECONDS, check=False
         ).stderr
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return feature_version(said)
+        return ""
 
 
 def _accepted() -> str:

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import pyspark
 from pyspark import java_gateway
 from pyspark.core import context
 
 from streaming.base import scratch
+from streaming.base.errors import UsageError
 from streaming.base.places import ROOT
 from streaming.spark import java
 
@@ -52,8 +53,10 @@ def output_to(log_file: Path) -> Iterator[None]:
     Only the JVM gets the file: what our own threads log in these seconds stays where it belongs. It is in a session of
     its own: signals of the terminal, SIGHUP above all, are for us, and we end it. A launch that is broken off ends it
     too: a JVM that cannot say any more where it listens would stay for ever.
+
+    Raises:
+        UsageError: the file cannot be written.
     """
-    log_file.parent.mkdir(parents=True, exist_ok=True)
     launch, popen = _context.launch_gateway, _java_gateway.Popen
     launched: list[subprocess.Popen[bytes]] = []
 
@@ -61,7 +64,7 @@ def output_to(log_file: Path) -> Iterator[None]:
         launched.append(popen(*arguments, **options))
         return launched[-1]
 
-    with log_file.open("ab") as log:
+    with _opened(log_file) as log:
         options = {"stdout": log, "stderr": log, "start_new_session": True}
         _context.launch_gateway = partial(_launched, launch, popen_kwargs=options)
         _java_gateway.Popen = remembered
@@ -75,6 +78,16 @@ def output_to(log_file: Path) -> Iterator[None]:
             raise
         finally:
             _context.launch_gateway, _java_gateway.Popen = launch, popen
+
+
+def _opened(log_file: Path) -> BinaryIO:
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        return log_file.open("ab")
+    except OSError as error:
+        raise UsageError(
+            f"state.dir: found {str(log_file)!r} in it ({error.strerror}), accepted: one that this account may write to"
+        ) from error
 
 
 def _launched(launch: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - py4j has no types

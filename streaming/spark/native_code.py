@@ -16,6 +16,9 @@ DIRECTORY: Final = "ROCKSDB_SHAREDLIB_DIR"
 """The variable by which RocksDB unpacks elsewhere than other libraries."""
 
 _OPTIONS: Final = "spark.driver.extraJavaOptions"
+_FOR_ANY_JAVA: Final = ("_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
+"""Variables that any Java takes options from; the first one counts more than the command line, the others less."""
+_LONGEST: Final = 300
 _OF_JAVA: Final = re.compile(r"-Djava\.io\.tmpdir=(\S+)")
 _SIGNS: Final = re.compile(
     r"UnsatisfiedLinkError|failed to map segment from shared object|Could not initialize class org\.rocksdb"
@@ -27,10 +30,20 @@ def is_refused(text: str) -> bool:
     return _SIGNS.search(text) is not None
 
 
+def why(text: str) -> str:
+    """Of an error that says so, the words that do; it may have several languages' stacks around them."""
+    found = re.search(rf"\S*(?:{_SIGNS.pattern}).*", text)
+    return (found[0] if found else text.strip())[:_LONGEST]
+
+
 def place(conf: Mapping[str, str]) -> str:
     """Where libraries are unpacked by a JVM with these settings of Spark."""
-    said = _OF_JAVA.findall(conf.get(_OPTIONS, "")) or _OF_JAVA.findall(os.environ.get("JAVA_TOOL_OPTIONS", ""))
-    return os.environ.get(DIRECTORY) or (said[-1] if said else "/tmp")  # noqa: S108 - Java's own default
+    if DIRECTORY in os.environ:
+        return os.environ[DIRECTORY]
+    options = [os.environ.get(name, "") for name in _FOR_ANY_JAVA]
+    options.insert(1, conf.get(_OPTIONS, ""))
+    said = next(filter(None, map(_OF_JAVA.findall, options)), ["/tmp"])  # noqa: S108 - Java's own default
+    return said[-1]
 
 
 def refusal(conf: Mapping[str, str], why: str) -> str:

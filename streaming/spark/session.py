@@ -12,7 +12,7 @@ import secrets
 import shlex
 import sys
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -144,6 +144,7 @@ JAVA_OPTIONS: Final = (
 _SOURCES: Final = "org.apache.spark.sql.execution.datasources.DataSourceManager$"
 
 _OF_HADOOP: Final = "spark.hadoop."
+_OF_SQL: Final = "spark.sql."
 
 _CALLED_SECRET: Final = "(?i)secret|password|token|access[.]?key|account[.]?key|credential"  # noqa: S105 - a pattern
 
@@ -211,6 +212,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
                 callbacks.choose_mode()
                 callbacks.close_when_interrupted()
             spark = builder.getOrCreate()
+            _refuse_unreadable(spark, config.spark.conf)
         except BaseException as error:
             remove_sockets()
             if isinstance(error, Exception) and not isinstance(error, MonitorError):
@@ -226,6 +228,25 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
     if not is_one_jvm(master):
         spark.sparkContext.addPyFile(str(code_archive(log_file.parent)))
     return spark
+
+
+def _refuse_unreadable(spark: SparkSession, conf: Mapping[str, str]) -> None:
+    """Have Spark read its SQL's settings now: it would do so with the query, and refuse them each time it is tried.
+
+    Into settings of no session: PySpark asks those of the active one how to show an error, and would meet this error
+    again, and so on.
+    """
+    of_sql = {name: value for name, value in conf.items() if name.startswith(_OF_SQL)}
+    if not of_sql:
+        return
+    jvm = spark._jvm  # noqa: SLF001 - the only way to Spark's own classes
+    assert jvm is not None  # noqa: S101 - there is one
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    sessions.clearActiveSession()
+    read = jvm.org.apache.spark.sql.internal.SQLConf()
+    for name, value in of_sql.items():
+        read.setConfString(name, value)
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - as above
 
 
 def _without_code_where_there_is_no_session(spark: SparkSession) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from streaming.base.errors import MonitorError, first_line
+from streaming.base.errors import MonitorError, words
 from streaming.base.places import ROOT
 from streaming.base.signals import interrupt_on_end_signals
 from streaming.config.loading import Config
@@ -88,7 +88,7 @@ def _run(spark: SparkSection, directory: Path, seconds: float) -> Outcome:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": path, "SPARK_LOCAL_DIRS": str(directory)},
+        env={**os.environ, "PYTHONPATH": path, **_local_directories(spark.conf, directory)},
         start_new_session=True,
     ) as child:
         try:
@@ -110,6 +110,12 @@ def _run(spark: SparkSection, directory: Path, seconds: float) -> Outcome:
         return Outcome(None, f"the trial ended with status {child.returncode}: {last}")
 
 
+def _local_directories(conf: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """Where Spark keeps blocks meanwhile: where it is to keep them, if that is said, as it may be at fault."""
+    said = "spark.local.dir" in conf or "SPARK_LOCAL_DIRS" in os.environ
+    return {} if said else {"SPARK_LOCAL_DIRS": str(directory)}
+
+
 def _of_groups(directory: Path) -> list[int]:
     """Of a control group's limit what is free, of either version; caches count as free."""
     for limit, used, cached in (
@@ -119,8 +125,8 @@ def _of_groups(directory: Path) -> list[int]:
         try:
             most, now = int((directory / limit).read_text("ascii")), int((directory / used).read_text("ascii"))
             lines = (directory / used).with_name("memory.stat").read_text("ascii").splitlines()
-            words = dict(line.split() for line in lines)
-            return [most - now + int(words.get(cached, 0))]
+            fields = dict(line.split() for line in lines)
+            return [most - now + int(fields.get(cached, 0))]
         except (OSError, ValueError):  # no limit is "max"
             continue
     return []
@@ -150,7 +156,7 @@ def _try(given: Mapping[str, Any], directory: Path) -> Outcome:
         spark._jvm.org.rocksdb.RocksDB.loadLibrary()  # noqa: SLF001 - as a stateful query does
         release = spark.version
     except Exception as error:  # noqa: BLE001 - whatever it is, it keeps a query from running
-        return Outcome(False, native_code.refusal(config.spark.conf, first_line(error)))
+        return Outcome(False, native_code.refusal(config.spark.conf, native_code.why(words(error))))
     finally:
         jvm_lifecycle.stop(spark)
     return Outcome(True, f"Spark {release} starts, with a heap of {_HEAP} on {_MASTER}")

@@ -1,10 +1,12 @@
 """What `check` says of the state directory, without a broker."""
 
+import os
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from streaming.checkpoint.lock import LOCK
 from streaming.cli.check import _state_dir
 from streaming.cli.run import _warn_of_open_state
 from streaming.config.loading import Config
@@ -63,3 +65,14 @@ def test_directory_that_others_may_write_to_is_named(tmp_path: Path, mode: int) 
     assert is_open == found.detail.startswith(f"state.dir: found '{directory}', which any account of this machine may")
     assert is_open == elsewhere.detail.startswith(f"state.checkpoint_location: found '{directory}', which any account")
     assert [("state_open_to_others", found.detail)] * is_open == [(of["event"], of["reason"]) for of in logged]
+
+
+def test_files_of_another_account_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a monitor that was run by root once: the directory may be written to, and `run` would end."""
+    (tmp_path / LOCK).touch()
+    assert "ok" == _state_dir(config(tmp_path)).status
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (tmp_path / LOCK, os.W_OK))
+    found = _state_dir(config(tmp_path))
+
+    assert "fail" == found.status
+    assert found.detail.startswith(f"state.dir: found '{tmp_path / LOCK}' of another account, accepted: ")

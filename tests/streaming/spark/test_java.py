@@ -55,6 +55,15 @@ def test_another_version_is_refused_with_the_remedy(says: str, tmp_path: Path, m
         java.find_java()
 
 
+def test_a_java_that_does_not_start_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what it says is wrong, as of a variable that holds an option it does not know; not by the variable."""
+    fake_java(tmp_path, "Picked up JAVA_TOOL_OPTIONS: -Xbogus\nUnrecognized option: -Xbogus\nError: no machine")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(UsageError, match="a java that does not say its version, but 'Unrecognized option: -Xbogus' "):
+        java.find_java()
+
+
 def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any java the error says that there is none on the path."""
     monkeypatch.delenv("JAVA_HOME", raising=False)

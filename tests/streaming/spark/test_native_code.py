@@ -15,7 +15,7 @@ JAVA_S_OWN = "/tmp"  # noqa: S108 - Java's default, in which nothing is made her
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (native_code.DIRECTORY, "JAVA_TOOL_OPTIONS"):
+    for name in (native_code.DIRECTORY, "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -25,6 +25,12 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, {}, JAVA_S_OWN),
         ({OPTIONS: "-Xss4m -Djava.io.tmpdir=/scratch"}, {}, "/scratch"),
         ({}, {"JAVA_TOOL_OPTIONS": "-Djava.io.tmpdir=/scratch"}, "/scratch"),
+        ({OPTIONS: "-Djava.io.tmpdir=/other"}, {"_JAVA_OPTIONS": "-Djava.io.tmpdir=/scratch"}, "/scratch"),
+        (
+            {OPTIONS: "-Xss4m"},
+            {"JDK_JAVA_OPTIONS": "-Djava.io.tmpdir=/scratch", "JAVA_TOOL_OPTIONS": "-Djava.io.tmpdir=/other"},
+            "/scratch",
+        ),
         ({OPTIONS: "-Djava.io.tmpdir=/scratch"}, {native_code.DIRECTORY: "/lib/here"}, "/lib/here"),
     ],
 )
@@ -75,3 +81,13 @@ def test_a_directory_that_is_not_there_is_java_s_to_refuse(monkeypatch: pytest.M
 def test_it_is_known_by_what_java_says(text: str, expected: bool) -> None:
     """The first time, and each time after it."""
     assert expected == native_code.is_refused(text)
+
+
+def test_why_is_what_says_so() -> None:
+    """Whichever language's stack comes first, and whatever failed for it."""
+    text = (
+        "Traceback (most recent call last):\n  File x\npy4j.protocol.Py4JJavaError: An error occurred.\n"
+        "Caused by: Job aborted: java.lang.UnsatisfiedLinkError: /x/lib.so: failed to map segment\n\tat a.b\n"
+    )
+
+    assert "java.lang.UnsatisfiedLinkError: /x/lib.so: failed to map segment" == native_code.why(text)

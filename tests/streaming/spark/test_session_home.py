@@ -11,6 +11,7 @@ from unittest.mock import MagicMock
 import pyspark
 import pytest
 
+from streaming.base.errors import UsageError
 from streaming.spark import launch_environment, session
 
 
@@ -98,6 +99,17 @@ def test_only_the_jvm_writes_to_its_log(tmp_path: Path, capfd: pytest.CaptureFix
     assert ("", "ours") == capfd.readouterr()
     assert "its\nown\n" == log.read_text("utf-8")
     assert launch_environment._context.launch_gateway is before
+
+
+def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """With the option: the state directory may be one that another account has used."""
+    (tmp_path / "spark.log").mkdir()
+
+    with (
+        pytest.raises(UsageError, match=r"^state\.dir: found '.*/spark\.log' in it \(Is a directory\), accepted: "),
+        launch_environment.output_to(tmp_path / "spark.log"),
+    ):
+        pytest.fail("it went on")
 
 
 def test_sockets_are_where_nobody_else_comes(monkeypatch: pytest.MonkeyPatch) -> None:
