@@ -155,17 +155,21 @@ class Spool:
     def read(self, reader: str, limit: int) -> list[Spooled]:
         """The next entries that a reader has not acknowledged, the same again until it does.
 
-        At most `limit`, and no more than `READ_BYTES` unless a single one has more.
+        At most `limit`, and no more than `READ_BYTES` unless a single one has more. One that the disk has damaged is
+        lost, and counted.
         """
         found: list[Spooled] = []
         size = 0
         with self._lock:
-            rows = "SELECT position, text FROM entry WHERE position > ? ORDER BY position LIMIT ?"
-            for position, text in self._execute(rows, (self._taken[reader], limit)):
+            rows = "SELECT position, CAST(text AS BLOB) FROM entry WHERE position > ? ORDER BY position LIMIT ?"
+            for position, text in self._execute(rows, (self._taken[reader], limit)).fetchall():
                 size += len(text)
                 if found and size > READ_BYTES:
                     break
-                found.append(Spooled(position, json.loads(text)))
+                try:
+                    found.append(Spooled(position, json.loads(text)))
+                except ValueError:
+                    self._lose(position)
         return found
 
     def acknowledge(self, reader: str, position: int) -> None:
@@ -229,6 +233,14 @@ class Spool:
                 if lost > 0:
                     self._dropped[reader] += lost
                     _log.error("spool_full", reader=reader, lost=lost, max_bytes=self._max_bytes)
+
+    def _lose(self, position: int) -> None:
+        """Let go of an entry that cannot be read: who has yet to take it never will."""
+        with self._database:
+            self._execute("DELETE FROM entry WHERE position = ?", (position,))
+        readers = [reader for reader, taken in self._taken.items() if taken < position]
+        self._dropped.update(readers)
+        _log.error("spool_damaged", readers=readers, position=position)
 
     def _discard_taken(self) -> None:
         """Note how far readers are, and let go of what all have taken."""

@@ -1,5 +1,6 @@
 """The spool: what is appended is there, once, until everybody has taken it, whatever happens meanwhile."""
 
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -188,6 +189,26 @@ def test_damage_is_reported(tmp_path: Path, at: int) -> None:
 
     with pytest.raises(UsageError, match=r"state\.dir: found .*(not a database|malformed), accepted: .* moved away"):
         spool(tmp_path)
+
+
+@pytest.mark.parametrize("text", [b'{"kind":', b"{\xff}"])
+def test_an_entry_that_the_disk_damaged_is_lost_and_counted_once(tmp_path: Path, text: bytes) -> None:
+    """Of who has yet to take it; what comes after it is delivered."""
+    of = spool(tmp_path, ONE, TWO)
+    of.append("query", 0, [event(0), event(1), event(2)])
+    of.acknowledge(TWO, 2)
+    OPEN.pop(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("UPDATE entry SET text = CAST(? AS TEXT) WHERE position = 2", (text,))
+    database.close()
+
+    of = spool(tmp_path, ONE, TWO)
+    with capture_logs() as logged:
+        assert ["id-0", "id-2"] == reported(of) == reported(of)
+
+    assert ["id-2"] == reported(of, TWO)
+    assert [1, 0] == [of.waiting(reader).dropped for reader in (ONE, TWO)]
+    assert [("spool_damaged", [ONE], 2)] == [(line["event"], line["readers"], line["position"]) for line in logged]
 
 
 def test_a_spool_that_another_has_is_refused(tmp_path: Path) -> None:
