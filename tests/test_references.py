@@ -29,7 +29,7 @@ OF_OTHERS: Final = frozenset({"AssignmentInfo", "DataFrame", "GroupMetadataManag
 MADE_ELSEWHERE: Final = frozenset(
     {
         # By a monitor, in its state directory and its checkpoint.
-        "monitor.json", "resume.json", "identity.json", "events.ndjson", "end-offsets.json",
+        "monitor.json", "resume.json", "identity.json", "events.db", "end-offsets.json",
         "lease.json", "coordinators-agreed.json",
         # By a rehearsal that is to keep it.
         "report.json",

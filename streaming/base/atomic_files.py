@@ -5,19 +5,14 @@ from pathlib import Path
 from typing import IO, Any
 
 
-def replace(path: Path, text: str, *, durable: bool = False) -> None:
-    """Write a small file aside and rename it; raises OSError.
+def replace(path: Path, text: str) -> None:
+    """Write a small file aside and rename it, in a directory that is there; a crash of the machine may undo it.
 
-    Args:
-        path: the file; its directory must be there.
-        text: all of it.
-        durable: whether the disk holds it when this returns. Otherwise a crash of the machine may leave the former one.
+    Raises OSError.
     """
     scratch = path.with_name(f"{path.name}.new")
     with scratch.open("w", encoding="utf-8") as file:
         file.write(text)
-        if durable:
-            sync(file)
     scratch.replace(path)
 
 

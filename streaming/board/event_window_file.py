@@ -1,33 +1,36 @@
-"""The event window on the disk, so that it is there again after a restart: a file that is appended to batch by batch.
+"""The event window on the disk, so that it is there again after a restart: an SQLite file of lines of JSON.
 
-    {"format":"event-window/1","last":n,"batch":n|null,"counts":{GROUP:{KIND:n}},"told":[ID,…],"events":[[n,EVENT],…]}
+    {"last":n,"batch":n|null,"counts":{GROUP:{KIND:n}},"told":[ID,…],"events":[[n,EVENT],…],"silenced":{GROUP:{KIND:n}}}
     [n,EVENT]               an event that came in after that, by its number
     {"told":ID}             one of those, that no batch brought
     {"batch":n}             the end of a batch
     {"forget":GROUP}        a group that went
 
-A line that a crash cut off is the last one, and its batch is repeated. When as many events were appended as the window
-holds, the file is rewritten, aside, and renamed. It is a view, not a record: where it cannot be written the window
-goes on in memory, and where it cannot be read the window begins empty; both are logged.
+When as many events were appended as the window holds, one line takes the place of all. It is a view, not a record:
+where it cannot be written the window goes on in memory, and where it cannot be read the window begins empty; both are
+logged. A release before 0.2 had the lines in a file of text, which is read once.
 """
 
 import json
-import os
+import sqlite3
 import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
 from coordinator_model.state.events import INFO
-from streaming.base import atomic_files
+from streaming.base import sqlite_file
 from streaming.base.expectations import is_held_back
 from streaming.base.logging_setup import get_logger
 
-FORMAT: Final = "event-window/1"
+FORMAT: Final = "event-window/2"
 RETRY_SECONDS: Final = 30.0
 """Time between two attempts to write a file that could not be written."""
+
+_TABLES: Final = "CREATE TABLE IF NOT EXISTS line (number INTEGER PRIMARY KEY, text TEXT NOT NULL)"
 
 Event = Mapping[str, Any]
 """EVENT with its `id`."""
@@ -60,8 +63,6 @@ class Remembered:
     @classmethod
     def of(cls, head: Mapping[str, Any]) -> "Remembered":
         """Inverse of `as_json`. Raises ValueError and the like where it is none."""
-        if head["format"] != FORMAT:
-            raise ValueError(f"found format {head['format']!r}, this release reads {FORMAT!r}")
         counts = {group: Counter(of) for group, of in head["counts"].items()}
         events = OrderedDict((event["id"], (int(number), event)) for number, event in head["events"])
         silenced = {group: Counter(of) for group, of in head.get("silenced", {}).items()}
@@ -71,8 +72,7 @@ class Remembered:
     def as_json(self) -> dict[str, Any]:
         """All of it, as the first line of a file."""
         rest = {"last": self.last, "batch": self.batch, "counts": self.counts, "told": list(self.reported)}
-        rest["silenced"] = self.silenced
-        return {"format": FORMAT, **rest, "events": list(self.events.values())}
+        return {**rest, "silenced": self.silenced, "events": list(self.events.values())}
 
     def add(self, events: Iterable[Event]) -> None:
         """Take events that are new, numbered in their order."""
@@ -136,23 +136,29 @@ class EventWindowFile:
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
+        self._former = path.with_suffix(".ndjson")
         self._clock = clock
-        self._handle: int | None = None
+        self._database: sqlite3.Connection | None = None
         self._failed_at = -RETRY_SECONDS
         self._appended = 0
 
     def load(self) -> Remembered:
         """What the file holds; nothing where there is none, or none that can be read."""
         try:
-            head, *lines = self._path.read_bytes().splitlines(keepends=True)
-            remembered = Remembered.of(json.loads(head))
-            for line in lines:
-                if line.endswith(b"\n"):
-                    remembered.take(json.loads(line))
-        except FileNotFoundError:
-            return Remembered()
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            with closing(self._opened()) as database:
+                lines = [text for (text,) in database.execute("SELECT text FROM line ORDER BY number")]
+            if not lines and self._former.exists():
+                *lines, _cut_off = self._former.read_text("ascii").split("\n")
+            remembered = Remembered.of(json.loads(lines[0])) if lines else Remembered()
+            for line in lines[1:]:
+                remembered.take(json.loads(line))
+        except (sqlite3.Error, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             _log.warning("event_window_lost", file=str(self._path), reason=str(error)[:200])
+            if type(error) is sqlite3.DatabaseError:
+                # It is damaged: nothing could be written to it either.
+                with suppress(OSError):
+                    for suffix in ("", "-wal"):
+                        Path(f"{self._path}{suffix}").unlink(missing_ok=True)
             return Remembered()
         return remembered
 
@@ -166,31 +172,30 @@ class EventWindowFile:
             unkept: how many more were taken that no line has, if the window is full of these.
         """
         self._appended += len(lines) + unkept
+        if self._database is None and self._clock() - self._failed_at < RETRY_SECONDS:
+            return
         try:
-            if self._handle is not None and self._appended <= size:
-                _write(self._handle, "".join(map(_line, lines)).encode("ascii"))
-            elif self._clock() - self._failed_at >= RETRY_SECONDS:
-                self.close()
-                atomic_files.replace(self._path, _line(remembered.as_json()), durable=True)
-                self._handle, self._appended = os.open(self._path, os.O_WRONLY | os.O_APPEND), 0
-        except OSError as error:
-            # What was cut off would be in the way of what follows: the file is rewritten when it can be.
+            whole = self._database is None or self._appended > size
+            self._database = self._database or self._opened()
+            texts = (json.dumps(line, separators=(",", ":")) for line in ([remembered.as_json()] if whole else lines))
+            with self._database:
+                if whole:
+                    self._appended = 0
+                    self._database.execute("DELETE FROM line")
+                self._database.executemany("INSERT INTO line (text) VALUES (?)", ((text,) for text in texts))
+            if whole:
+                self._former.unlink(missing_ok=True)
+        except (sqlite3.Error, OSError) as error:
+            # It lacks what came in meanwhile: the file is rewritten when it can be.
             self.close()
             self._failed_at = self._clock()
-            _log.warning("event_window_not_kept", file=str(self._path), reason=error.strerror or str(error))
+            _log.warning("event_window_not_kept", file=str(self._path), reason=str(error))
 
     def close(self) -> None:
         """Let go of the file; what is appended later rewrites it."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            os.close(handle)
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()
 
-
-def _line(value: object) -> str:
-    return json.dumps(value, separators=(",", ":")) + "\n"
-
-
-def _write(handle: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+    def _opened(self) -> sqlite3.Connection:
+        return sqlite_file.opened(self._path, FORMAT, _TABLES, durable=False)

@@ -14,11 +14,11 @@ from streaming.checkpoint import resume_file
 from streaming.checkpoint.identity import REBUILD
 from streaming.end_offsets.store import FILE_FORMAT
 from streaming.monitor import coordinator_check
-from streaming.sinks import queue_files
+from streaming.sinks import queue
 from streaming.sinks.outputs import SPOOL
 
 END_OFFSETS_FILE: Final = "end-offsets.json"
-EVENTS_FILE: Final = "events.ndjson"
+EVENTS_FILE: Final = "events.db"
 
 _HEAD_BYTES: Final = 256
 _FORMAT: Final = re.compile(rb'\s*\{\s*"format"\s*:\s*"([^"\\]*)"')
@@ -42,7 +42,7 @@ _KINDS: Final = (
         coordinator_check.FORMAT,
         "the file moved away, and coordinators are asked again about what could not be read",
     ),
-    _Kind(f"{SPOOL}/[0-9]*.ndjson", queue_files.FORMAT, "the files moved away, and what they hold is not passed on"),
+    _Kind(f"{SPOOL}/{queue.FILE}", queue.FORMAT, "the file moved away, and what it holds is not passed on"),
 )
 
 
@@ -58,7 +58,7 @@ def refuse_others(directory: Path, *, rebuild: bool) -> None:
         if rebuild and kind.way_out is REBUILD:
             continue
         for path in sorted(directory.glob(kind.pattern)):
-            found = _format(path)
+            found = _format(path, kind.accepted)
             if found not in (None, kind.accepted):
                 raise UsageError(
                     f"state.dir: found {str(path)!r} of format {found!r}, accepted: {kind.accepted!r}; the release "
@@ -66,10 +66,14 @@ def refuse_others(directory: Path, *, rebuild: bool) -> None:
                 )
 
 
-def _format(path: Path) -> str | None:
+def _format(path: Path, accepted: str) -> str | None:
     try:
         with path.open("rb") as file:
-            found = _FORMAT.match(file.read(_HEAD_BYTES))
+            head = file.read(_HEAD_BYTES)
     except OSError as error:
         raise UsageError(f"state.dir: found {str(path)!r}: {error.strerror}, accepted: a readable file") from error
+    if head.startswith(b"SQLite format 3\0"):
+        # Its `user_version`.
+        return f"{accepted.partition('/')[0]}/{int.from_bytes(head[60:64])}"
+    found = _FORMAT.match(head)
     return None if found is None else found[1].decode("utf-8", "replace")

@@ -129,6 +129,8 @@ class Outputs:
             max_bytes=self._settings.max_bytes,
             clock_ms=self._clock_ms,
         )
+        self._stack.callback(spool.close)
+        self._stack.callback(self._deliveries.clear)
         wants_states = any(reader.wants_states for reader in self._readers)
         interval_ms = self._settings.state_interval_ms if wants_states else None
         self._sink = QueueSink(spool, self._board, self._source, interval_ms=interval_ms, clock_ms=self._clock_ms)

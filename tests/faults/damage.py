@@ -26,7 +26,9 @@ LEFT_BEHIND: Final = 140
 """Events of the story that those monitors had read who left these."""
 
 KEPT_ASIDE: Final = ".whole"
-WRITTEN: Final = dict.fromkeys(("spark.log", RESUME_FILE, "end-offsets.json", "events.ndjson", LOCK, JVM_LOCK), "")
+WRITTEN: Final = dict.fromkeys(
+    ("spark.log", RESUME_FILE, "end-offsets.json", "events.db", "events.db-wal", "events.ndjson", LOCK, JVM_LOCK), ""
+)
 """Files of the state directory that a run may write before it finds out."""
 
 

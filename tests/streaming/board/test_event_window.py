@@ -2,12 +2,19 @@
 
 import json
 import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from streaming.board.event_window import MOST_CHARACTERS, REMEMBERED_IDS, EventWindow
 from streaming.board.event_window_file import RETRY_SECONDS, Event, EventWindowFile
+from tests.full_disk import no_room_beyond
 
 
 def event(offset: int, group: str = "a", kind: str = "member_joined") -> Event:
@@ -25,22 +32,37 @@ def take(window: EventWindow, events: list[Event], batch_id: int) -> list[Event]
 
 
 class Runs:
-    """One run of a monitor after the other on one file."""
+    """One run of a monitor after the other, each with the files as the one before left them."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "0" / "events.db"
+        self.path.parent.mkdir()
         self.now = 0.0
+        self.windows: list[EventWindow] = []
 
     def start(self, size: int = 5) -> EventWindow:
         """The window of another run; the one before was killed, so nothing was closed."""
+        following = self.path.parent.parent / str(len(self.windows) + 1)
+        shutil.copytree(self.path.parent, following)
+        self.path = following / self.path.name
         window = EventWindow(size)
         window.keep(EventWindowFile(self.path, lambda: self.now))
+        self.windows.append(window)
         return window
+
+    def lines(self) -> list[Any]:
+        """What the file holds."""
+        copied = shutil.copytree(self.path.parent, self.path.parent.parent / "copied", dirs_exist_ok=True)
+        with closing(sqlite3.connect(copied / self.path.name)) as database:
+            return [json.loads(text) for (text,) in database.execute("SELECT text FROM line ORDER BY number")]
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Runs:
-    return Runs(tmp_path / "events.ndjson")
+def runs(tmp_path: Path) -> Iterator[Runs]:
+    runs = Runs(tmp_path)
+    yield runs
+    for window in runs.windows:
+        window.close()
 
 
 def test_window_is_there_again(runs: Runs) -> None:
@@ -124,73 +146,106 @@ def test_file_stays_small(runs: Runs) -> None:
     sizes = []
     for offset in range(200):
         take(window, [event(offset)], batch_id=offset)
-        sizes.append(len(runs.path.read_bytes().splitlines()))
+        sizes.append((len(runs.lines()), sum(path.stat().st_size for path in runs.path.parent.iterdir())))
 
-    assert max(sizes) <= 1 + 2 * 5
+    assert max(lines for lines, _ in sizes) <= 1 + 2 * 5
+    assert sizes[-1][1] < 8_000_000
     assert [195, 196, 197, 198, 199] == offsets(runs.start())
     assert {"member_joined": 200} == runs.start().counts_by_group().get("a", {})
 
 
-def test_line_that_was_cut_off_is_passed_over(runs: Runs) -> None:
-    """A kill in the middle of a write leaves the line before it the last; its batch is repeated."""
-    take(runs.start(), [event(1), event(2)], batch_id=1)
-    whole = runs.path.read_bytes()
-    runs.path.write_bytes(whole[: whole.index(b'"0-2-') + 3])
+def test_commit_that_was_cut_off_is_passed_over(runs: Runs) -> None:
+    """A kill in the middle of a write leaves what was there before it; its batch is repeated."""
+    first = runs.start()
+    take(first, [event(1)], batch_id=1)
+    log = runs.path.with_name(f"{runs.path.name}-wal")
+    whole = log.stat().st_size
+    take(first, [event(2), event(3)], batch_id=2)
+    os.truncate(log, whole + (log.stat().st_size - whole) // 2)
     again = runs.start()
 
     assert [1] == offsets(again)
-    assert [event(2)] == take(again, [event(1), event(2)], batch_id=1)
-    assert [1, 2] == offsets(runs.start())
+    assert [event(2), event(3)] == take(again, [event(2), event(3)], batch_id=2)
+    assert [1, 2, 3] == offsets(runs.start())
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"{}\n", b"[1]\n", b"\xff\n", b'{"format":"event-window/9"}\n'])
-def test_file_that_is_none_begins_again(runs: Runs, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """A window is a view: a damaged file, or one of another release, does not keep a monitor from starting."""
+@pytest.mark.parametrize("content", [b"{}\n", b"\xff" * 5_000, b"SQLite format 3\0" + bytes(5_000)])
+def test_file_that_is_none_begins_again(runs: Runs, content: bytes) -> None:
+    """A window is a view: a damaged file does not keep a monitor from starting, and is written again."""
     runs.path.write_bytes(content)
+
+    with capture_logs() as logs:
+        assert [] == offsets(runs.start())
+    assert ["event_window_lost"] == [line["event"] for line in logs]
+    runs.start().add([event(1)])
+    assert [1] == offsets(runs.start())
+
+
+@pytest.mark.parametrize("text", ["{}", '[1,{"id":1}]', "", "{"])
+@pytest.mark.parametrize("place", ["1", "max(number)"])
+def test_damaged_line_begins_again(runs: Runs, text: str, place: str) -> None:
+    """What cannot be read is not guessed at."""
+    take(runs.start(), [event(1), event(2)], batch_id=1)
+    runs.windows[0].close()
+    with closing(sqlite3.connect(runs.path)) as database, database:
+        database.execute(f"UPDATE line SET text = ? WHERE number = (SELECT {place} FROM line)", (text,))  # noqa: S608
 
     assert [] == offsets(runs.start())
     runs.start().add([event(1)])
     assert [1] == offsets(runs.start())
 
 
-def test_damaged_line_in_the_middle_begins_again(runs: Runs) -> None:
-    """What cannot be read is not guessed at."""
-    take(runs.start(), [event(1), event(2)], batch_id=1)
-    runs.path.write_bytes(runs.path.read_bytes().replace(b'"offset":1', b'"offset":'))
-
-    assert [] == offsets(runs.start())
-
-
-def test_disk_that_is_full_does_not_stop_the_window(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_that_is_full_does_not_stop_the_window(runs: Runs) -> None:
     """It goes on in memory, tries again half a minute later, and then keeps what came in meanwhile as well."""
-    window = runs.start()
+    window, path = runs.start(), runs.path
     window.add([event(1)])
-    with monkeypatch.context() as patched:
-        attempts: list[int] = []
-
-        def full(_handle: int, data: memoryview) -> int:
-            attempts.append(len(data))
-            if len(attempts) == 1:
-                return write(_handle, data[:10])
-            raise OSError(28, "No space left on device")
-
-        write = os.write
-        patched.setattr(os, "write", full)
+    with capture_logs() as logs, no_room_beyond(path.with_name(f"{path.name}-wal").stat().st_size):
         for offset in range(2, 5):
             window.add([event(offset)])
-        assert 2 == len(attempts)
+    assert ["event_window_not_kept"] == [line["event"] for line in logs]
     assert [1, 2, 3, 4] == offsets(window)
     assert [1] == offsets(runs.start())
-    runs.now += RETRY_SECONDS
+    runs.now, runs.path = RETRY_SECONDS, path
     window.add([event(5)])
 
     assert [1, 2, 3, 4, 5] == offsets(runs.start())
 
 
+def former_lines(*lines: object) -> bytes:
+    return b"".join(json.dumps(line).encode("ascii") + b"\n" for line in lines)
+
+
+def test_file_of_a_former_release_is_read_once(runs: Runs) -> None:
+    """The window, its counts, what was reported and the last batch go on; a line that a kill cut off is passed over."""
+    former = runs.path.with_suffix(".ndjson")
+    head = {"format": "event-window/1", "last": 2, "batch": 3, "counts": {"a": {"member_joined": 2}, "b": {"x": 1}}}
+    head |= {"told": ["0-1-member_joined-0"], "events": [[2, event(2)]]}
+    lines = [[3, event(3)], {"told": "0-3-member_joined-0"}, {"forget": "b"}, {"batch": 4}]
+    former.write_bytes(former_lines(head, *lines) + b'[4,{"id":"0-4-')
+    again = runs.start()
+
+    assert [2, 3] == offsets(again)
+    assert 3 == again.last
+    assert {"a": {"member_joined": 3}} == again.counts_by_group()
+    assert again.has_reported("0-1-member_joined-0")
+    assert not runs.path.with_suffix(".ndjson").exists()
+    again.add([event(4)])
+    assert [2, 3, 4] == offsets(runs.start())
+
+
+def test_damaged_file_of_a_former_release_begins_again(runs: Runs) -> None:
+    """As a damaged one of this release does."""
+    runs.path.with_suffix(".ndjson").write_bytes(b"[1]\n")
+
+    assert [] == offsets(runs.start())
+    runs.start().add([event(1)])
+    assert [1] == offsets(runs.start())
+
+
 def test_directory_that_cannot_be_written_does_not_stop_the_window(tmp_path: Path) -> None:
     """The window is there without a file."""
     window = EventWindow(5)
-    window.keep(EventWindowFile(tmp_path / "missing" / "events.ndjson"))
+    window.keep(EventWindowFile(tmp_path / "missing" / "events.db"))
     window.add([event(1)])
 
     assert [1] == offsets(window)

@@ -1,15 +1,10 @@
 """The spool: what is appended is there, once, until everybody has taken it, whatever happens meanwhile."""
 
-import json
-import math
-import os
-import resource
-import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +13,8 @@ from structlog.testing import capture_logs
 
 from streaming.base.errors import UsageError
 from streaming.sinks import queue as spool_module
-from streaming.sinks.queue import REMEMBERED_IDS, Spool, SpoolError
+from streaming.sinks.queue import FILE, REMEMBERED_IDS, Spool, SpoolError
+from tests.full_disk import no_room_beyond
 
 ONE, TWO = "one", "two"
 
@@ -27,26 +23,31 @@ def event(number: int, **more: Any) -> dict[str, Any]:
     return {"kind": "event", "event": {"id": f"id-{number}", **more}}
 
 
+OPEN: dict[Path, Spool] = {}
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    while OPEN:
+        OPEN.popitem()[1].close()
+
+
 def spool(directory: Path, *readers: str, max_bytes: int = 1_000_000, now_ms: int = 1_000) -> Spool:
-    return Spool(directory, readers or (ONE,), max_bytes=max_bytes, clock_ms=lambda: now_ms)
+    """The spool of another run: the one before lets go of its file, as it does when its process ends."""
+    if directory in OPEN:
+        OPEN.pop(directory).close()
+    OPEN[directory] = Spool(directory, readers or (ONE,), max_bytes=max_bytes, clock_ms=lambda: now_ms)
+    return OPEN[directory]
+
+
+def size_of(directory: Path) -> int:
+    return (directory / FILE).stat().st_size
 
 
 def reported(of: Spool, reader: str = ONE, limit: int = 1_000) -> list[str]:
     """Ids of the events that a reader has yet to take."""
     return [entry["event"]["id"] for _, entry in of.read(reader, limit)]
-
-
-@contextmanager
-def no_room_beyond(size: int) -> Iterator[None]:
-    """Have no file of this process grow beyond so many bytes: to a writer it is a full disk."""
-    former = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, former[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, former)
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_entries_come_in_order_with_positions_until_they_are_acknowledged(tmp_path: Path) -> None:
@@ -56,12 +57,12 @@ def test_entries_come_in_order_with_positions_until_they_are_acknowledged(tmp_pa
     of.append("query", 1, [event(2)])
 
     first = of.read(ONE, 2)
-    assert [(0, event(0)), (1, event(1, name="naïve \N{SNOWMAN} \ud800"))] == first
+    assert [(1, event(0)), (2, event(1, name="naïve \N{SNOWMAN} \ud800"))] == first
     assert first == of.read(ONE, 2)
-    of.acknowledge(ONE, 0)
-    assert ["id-1", "id-2"] == reported(of)
-    of.acknowledge(ONE, 2)
     of.acknowledge(ONE, 1)
+    assert ["id-1", "id-2"] == reported(of)
+    of.acknowledge(ONE, 3)
+    of.acknowledge(ONE, 2)
     assert [] == reported(of)
 
 
@@ -91,18 +92,18 @@ def test_a_batch_that_comes_again_changes_nothing(tmp_path: Path) -> None:
     assert ["id-0", "id-1", "id-2"] == reported(of)
 
 
-def test_the_last_batch_is_known_when_its_segment_is_gone(tmp_path: Path) -> None:
-    """What was taken goes from the disk; which batches and events it held does not."""
-    of = spool(tmp_path, max_bytes=16_000)
+def test_the_last_batch_is_known_when_its_entries_are_gone(tmp_path: Path) -> None:
+    """What was taken goes from the disk; which batches and events it held does not, nor are positions given again."""
+    of = spool(tmp_path)
     of.append("watch", None, [event(-1)])
     for number in range(100):
         of.append("query", number, [event(number)])
-    of.acknowledge(ONE, 100)
+    of.acknowledge(ONE, 101)
 
-    assert 1 == len(list(tmp_path.glob("*.ndjson")))
-    of = spool(tmp_path, max_bytes=16_000)
+    of = spool(tmp_path)
     assert (0, 0) == (of.append("query", 99, [event(99)]), of.append("watch", None, [event(-1)]))
     assert 1 == of.append("query", 100, [event(100)])
+    assert [(102, event(100))] == of.read(ONE, 10)
 
 
 def test_events_of_no_batch_are_known_by_their_ids(tmp_path: Path) -> None:
@@ -116,34 +117,6 @@ def test_events_of_no_batch_are_known_by_their_ids(tmp_path: Path) -> None:
 
     of.append("watch", None, [event(number) for number in range(10, 10 + REMEMBERED_IDS)])
     assert 1 == of.append("watch", None, [event(2)])
-
-
-@pytest.mark.parametrize("kept", [0, 0.01, 0.5, 0.8, 0.99])
-def test_a_frame_that_a_crash_cut_off_is_repeated(tmp_path: Path, kept: float) -> None:
-    """It counts as never written, so the batch that Spark repeats is taken; what was whole stays."""
-    of = spool(tmp_path)
-    of.append("query", 0, [event(0)])
-    (path,) = tmp_path.glob("*.ndjson")
-    whole = path.stat().st_size
-    of.append("query", 1, [event(1), event(2)])
-    os.truncate(path, whole + math.floor(kept * (path.stat().st_size - whole)))
-
-    with capture_logs() as logs:
-        of = spool(tmp_path)
-    assert ["id-0"] == reported(of)
-    assert (["spool_cut_off"] if kept else []) == [line["event"] for line in logs]
-    assert 2 == of.append("query", 1, [event(1), event(2)])
-    assert ["id-0", "id-1", "id-2"] == reported(spool(tmp_path))
-
-
-def test_a_segment_begun_by_a_crash_is_begun_again(tmp_path: Path) -> None:
-    """A file without a whole head held nothing yet."""
-    spool(tmp_path).append("query", 0, [event(0)])
-    (tmp_path / f"{1:020d}.ndjson").write_bytes(b'{"form')
-
-    of = spool(tmp_path)
-    assert (0, 1) == (of.append("query", 0, [event(0)]), of.append("query", 1, [event(1)]))
-    assert ["id-0", "id-1"] == reported(spool(tmp_path))
 
 
 def test_a_process_killed_while_it_writes_leaves_whole_batches(tmp_path: Path) -> None:
@@ -174,16 +147,27 @@ def test_a_full_disk_fails_the_append_and_leaves_what_was(tmp_path: Path) -> Non
     """The error says where and why; once there is room the same batch is taken, whole and once."""
     of = spool(tmp_path)
     of.append("query", 0, [event(0)])
-    (path,) = tmp_path.glob("*.ndjson")
-    batch = [event(number) for number in range(1, 100)]
+    log = (tmp_path / f"{FILE}-wal").stat().st_size
+    batch = [event(number) for number in range(1, 1_000)]
 
-    with no_room_beyond(path.stat().st_size + 300), pytest.raises(SpoolError) as error:
+    with no_room_beyond(log + 10_000), pytest.raises(SpoolError) as error:
         of.append("query", 1, batch)
 
-    assert all(part in str(error.value) for part in ("state.dir", str(tmp_path), "File too large", "accepted:"))
+    assert all(part in str(error.value) for part in ("state.dir", str(tmp_path), "cannot be written (", "accepted:"))
     assert ["id-0"] == reported(of)
-    assert 99 == of.append("query", 1, batch)
-    assert [f"id-{number}" for number in range(100)] == reported(of) == reported(spool(tmp_path))
+    assert 999 == of.append("query", 1, batch)
+    assert [f"id-{number}" for number in range(1_000)] == reported(of) == reported(spool(tmp_path))
+
+
+def test_a_position_that_cannot_be_noted_is_gone_on_from(tmp_path: Path) -> None:
+    """A disk that is full keeps nobody from what follows; a restart gives the same again."""
+    of = spool(tmp_path)
+    of.append("query", 0, [event(0), event(1)])
+
+    with no_room_beyond(1), pytest.raises(SpoolError, match=r"state\.dir"):
+        of.acknowledge(ONE, 1)
+    assert ["id-1"] == reported(of)
+    assert ["id-0", "id-1"] == reported(spool(tmp_path))
 
 
 def test_a_directory_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
@@ -194,46 +178,65 @@ def test_a_directory_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> N
         spool(tmp_path / "spool")
 
 
-def test_damage_in_the_middle_is_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", [0, 4_096], ids=["head", "table"])
+def test_damage_is_reported(tmp_path: Path, at: int) -> None:
     """What was confirmed and is not readable any more must not pass unnoticed."""
-    of = spool(tmp_path, max_bytes=16_000)
-    for number in range(40):
-        of.append("query", number, [event(number)])
-    first, *others = sorted(tmp_path.glob("*.ndjson"))
-    assert others
-    held = bytearray(first.read_bytes())
-    held[-10] ^= 1
-    first.write_bytes(held)
-
-    with pytest.raises(UsageError, match=rf"{first.name} is damaged at byte \d+"):
-        spool(tmp_path)
-
-
-def test_another_releases_files_are_refused(tmp_path: Path) -> None:
-    """A format this release does not read is not cut off as if it were damage."""
     spool(tmp_path).append("query", 0, [event(0)])
-    (path,) = tmp_path.glob("*.ndjson")
-    path.write_text(path.read_text().replace("spool/1", "spool/2"))
+    OPEN.pop(tmp_path).close()
+    held = bytearray((tmp_path / FILE).read_bytes())
+    held[at : at + 100] = b"x" * 100
+    (tmp_path / FILE).write_bytes(held)
 
-    with pytest.raises(UsageError, match="format 'spool/2', this release reads 'spool/1'"):
+    with pytest.raises(UsageError, match=r"state\.dir: found .*(not a database|malformed), accepted: .* moved away"):
         spool(tmp_path)
+
+
+@pytest.mark.parametrize("text", [b'{"kind":', b"{\xff}"])
+def test_an_entry_that_the_disk_damaged_is_lost_and_counted_once(tmp_path: Path, text: bytes) -> None:
+    """Of who has yet to take it; what comes after it is delivered."""
+    of = spool(tmp_path, ONE, TWO)
+    of.append("query", 0, [event(0), event(1), event(2)])
+    of.acknowledge(TWO, 2)
+    OPEN.pop(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("UPDATE entry SET text = CAST(? AS TEXT) WHERE position = 2", (text,))
+    database.close()
+
+    of = spool(tmp_path, ONE, TWO)
+    with capture_logs() as logged:
+        assert ["id-0", "id-2"] == reported(of) == reported(of)
+
+    assert ["id-2"] == reported(of, TWO)
+    assert [1, 0] == [of.waiting(reader).dropped for reader in (ONE, TWO)]
+    assert [("spool_damaged", [ONE], 2)] == [(line["event"], line["readers"], line["position"]) for line in logged]
+
+
+def test_a_spool_that_another_has_is_refused(tmp_path: Path) -> None:
+    """Two that write to one file would each take what the other has."""
+    spool(tmp_path)
+
+    with pytest.raises(UsageError, match=r"state\.dir: found .*locked"):
+        Spool(tmp_path, [ONE])
 
 
 def test_readers_go_at_their_own_pace(tmp_path: Path) -> None:
-    """What one has taken stays for the other, over a restart too, and goes when both have."""
-    of = spool(tmp_path, ONE, TWO, max_bytes=16_000)
-    for number in range(60):
-        of.append("query", number, [event(number)])
-    of.acknowledge(ONE, 59)
-    of.acknowledge(TWO, 4)
+    """What one has taken stays for the other, over a restart too, and goes when both have: its room is used again."""
+    of = spool(tmp_path, ONE, TWO)
+    sizes = []
+    for batch in range(5):
+        of.append("query", batch, [event(number, padding="x" * 1_000) for number in range(60)])
+        last = of.read(ONE, 1_000)[-1].position
+        of.acknowledge(ONE, last)
+        of.acknowledge(TWO, last - 55)
 
-    of = spool(tmp_path, ONE, TWO, max_bytes=16_000)
-    assert [] == reported(of, ONE)
-    assert [f"id-{number}" for number in range(5, 60)] == reported(of, TWO)
-    assert (0, 55) == (of.waiting(ONE).entries, of.waiting(TWO).entries)
-    files = len(list(tmp_path.glob("*.ndjson")))
-    of.acknowledge(TWO, 59)
-    assert 1 == len(list(tmp_path.glob("*.ndjson"))) < files
+        of = spool(tmp_path, ONE, TWO)
+        assert [] == reported(of, ONE)
+        assert [f"id-{number}" for number in range(5, 60)] == reported(of, TWO)
+        assert (0, 55) == (of.waiting(ONE).entries, of.waiting(TWO).entries)
+        of.acknowledge(TWO, last)
+        assert [] == reported(of, TWO)
+        sizes.append(size_of(tmp_path))
+    assert sizes[0] * 1.2 > sizes[-1]
 
 
 def test_a_new_reader_begins_with_the_oldest_there_is(tmp_path: Path) -> None:
@@ -252,40 +255,39 @@ def test_what_waits_has_a_count_and_an_age(tmp_path: Path) -> None:
     of.append("query", 1, [event(1), event(2)])
 
     assert (3, 5_000, 0) == of.waiting(ONE)
-    of.acknowledge(ONE, 0)
+    of.acknowledge(ONE, 1)
     assert (2, 9_000, 0) == of.waiting(ONE)
-    of.acknowledge(ONE, 2)
+    of.acknowledge(ONE, 3)
     assert (0, None, 0) == of.waiting(ONE)
+    assert 9_000 == of.last_ms == spool(tmp_path).last_ms
 
 
 def test_at_the_bound_states_wait_and_then_the_oldest_goes_and_is_counted(tmp_path: Path) -> None:
     """The stream goes on, the disk does not fill up, what a reader lost is reported; one that took it lost none."""
-    bound = 16_000
+    bound = 200_000
     of = spool(tmp_path, ONE, TWO, max_bytes=bound)
     had_room, number = [], 0
     with capture_logs() as logs:
         while not of.waiting(ONE).dropped:
             had_room.append(of.has_room_for_states)
-            of.append("query", number, [event(number)])
-            of.acknowledge(TWO, number)
-            assert sum(path.stat().st_size for path in tmp_path.glob("*.ndjson")) < bound + bound // 8
+            of.append("query", number, [event(number, padding="x" * 1_000)])
+            of.acknowledge(TWO, number + 1)
             number += 1
 
     assert (True, False) == (had_room[0], had_room[-1])
     dropped = of.waiting(ONE).dropped
+    assert number / 20 < dropped < number / 12
     assert [f"id-{each}" for each in range(dropped, number)] == reported(of, ONE)
     assert (0, []) == (of.waiting(TWO).dropped, reported(of, TWO))
     assert [("spool_full", ONE, dropped)] == [(line["event"], line["reader"], line["lost"]) for line in logs]
-    of.acknowledge(ONE, number - 1)
+    last = 3 * number
+    for each in range(number, last):
+        of.append("query", each, [event(each, padding="x" * 1_000)])
+    one, two = of.waiting(ONE), of.waiting(TWO)
+    assert (last, last) == (one.dropped + one.entries, number + two.dropped + two.entries)
+    assert one.dropped > two.dropped > 0
+    of.acknowledge(ONE, last)
+    of.acknowledge(TWO, last)
     assert of.has_room_for_states
-
-
-def test_files_are_lines_of_json(tmp_path: Path) -> None:
-    """As the module says, for those who have to look with their own eyes."""
-    spool(tmp_path).append("query", 3, [event(0)])
-    (path,) = tmp_path.glob("*.ndjson")
-    head, header, entry = map(json.loads, path.read_text().splitlines())
-
-    assert ("spool/1", {}, []) == (head["format"], head["batches"], head["told"])
-    assert ("query", 3, 0, 1) == (header["source"], header["batch"], header["first"], header["entries"])
-    assert event(0) == entry
+    of.close()
+    assert size_of(tmp_path) < bound + bound // 8

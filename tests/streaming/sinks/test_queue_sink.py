@@ -10,11 +10,11 @@ from coordinator_model.views import group_view
 from lab import builders
 from streaming.board.board import Board, Row
 from streaming.query.schemas import OutputRow
-from streaming.sinks.queue import Spool, SpoolError
+from streaming.sinks.queue import FILE, Spool, SpoolError
 from streaming.sinks.queue_sink import STATES_AT_ONCE, QueueSink
+from tests.full_disk import no_room_beyond
 from tests.streaming.board_rows import Shard
 from tests.streaming.boards import NOW_MS, THEN_MS, classic_group, log_ends, sample
-from tests.streaming.sinks.test_queue import no_room_beyond
 
 INTERVAL_MS = 10_000
 
@@ -183,10 +183,9 @@ def test_a_disk_without_room_fails_the_batch_which_is_repeated(tmp_path: Path) -
     reported.apply(commit(shard, 1))
     written = reported.new()
     reported.apply(commit(shard, 2))
-    (path,) = tmp_path.glob("*.ndjson")
     rows = commit(shard, 1, group="another")
 
-    with no_room_beyond(path.stat().st_size):
+    with no_room_beyond((tmp_path / f"{FILE}-wal").stat().st_size):
         with pytest.raises(SpoolError):
             reported.apply(rows)
         reported.now_ms += INTERVAL_MS
@@ -202,7 +201,7 @@ def test_a_disk_without_room_fails_the_batch_which_is_repeated(tmp_path: Path) -
 
 def test_at_the_bound_states_are_owed_until_there_is_room(tmp_path: Path) -> None:
     """Events go in all the same."""
-    reported, shard = Reported(tmp_path, max_bytes=20_000), Shard()
+    reported, shard = Reported(tmp_path, max_bytes=200_000), Shard()
     number = 0
     while reported.spool.has_room_for_states:
         reported.sink.add_events([{"id": str(number), "group": "g"}])
@@ -219,6 +218,7 @@ def test_what_the_watch_tells_again_is_written_once(tmp_path: Path) -> None:
     """A monitor that starts again finds what it had found, under the same id."""
     reported = Reported(tmp_path)
     reported.sink.add_events([{"id": "7-rebalance_stuck-0", "group": "g"}])
+    reported.spool.close()
     reported = Reported(tmp_path)
     reported.sink.add_events([{"id": "7-rebalance_stuck-0", "group": "g"}])
 
