@@ -64,6 +64,9 @@ _LOOK_SECONDS: Final = 1.0
 HANGS_SECONDS: Final = 60.0
 """So long a query may take to stop once the brokers answer; what hangs then hangs for good."""
 
+WORKERS_HANG_SECONDS: Final = 15.0
+"""So long it may take before its workers are killed: longer than what waited for brokers takes once they are back."""
+
 PAY_SECONDS: Final = (10.0, 20.0, 40.0, 80.0)
 """How soon after a start the query is started again to read what is owed; the last repeats, while something is."""
 
@@ -119,6 +122,7 @@ class QuerySupervisor:
         self._stall = StallWatch(board.health, Stall(max(LEAST_SECONDS, 2 * pause_seconds)))
         self._left: StreamingQuery | None = None
         self._left_since: float | None = None
+        self._rid_of_workers: StreamingQuery | None = None
         self._listener: ProgressListener | None = None
         self._has_targets = False
         self._continuity = Continuity(board)
@@ -246,7 +250,8 @@ class QuerySupervisor:
     def _end_left(self, spark: SparkSession) -> None:
         """See that the query of before has stopped: Spark starts none of its name before.
 
-        One that does not, though the brokers answer, waits for a worker that hangs: all of them are killed, once.
+        One that does not, though the brokers have answered for a while, waits for a worker that hangs: all of them are
+        killed, once.
 
         Raises:
             CannotTellError: it has not, and the brokers do not answer, for which it may be waiting.
@@ -261,9 +266,10 @@ class QuerySupervisor:
         since, self._left_since = self._left_since, None
         self._log.ends()
         self._left_since = since or time.monotonic()
-        if since is None:
-            _log.warning("workers_killed", processes=jvm_lifecycle.kill_workers(spark))
         seconds = time.monotonic() - self._left_since
+        if seconds >= WORKERS_HANG_SECONDS and self._left is not self._rid_of_workers:
+            self._rid_of_workers = self._left
+            _log.warning("workers_killed", processes=jvm_lifecycle.kill_workers(spark))
         if seconds >= HANGS_SECONDS:
             stays = f"the query did not stop in {seconds:.0f} s and cannot be started again in this process"
             raise QueryHangsError(f"spark: {jvm_lifecycle.killed_because() or stays}")

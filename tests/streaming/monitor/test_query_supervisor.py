@@ -18,7 +18,14 @@ from streaming.base.errors import CannotTellError, MonitorError
 from streaming.board.readiness import Positions
 from streaming.checkpoint.contents import Mark
 from streaming.config.loading import Config
-from streaming.monitor.query_supervisor import HANGS_SECONDS, QueryHangsError, QuerySupervisor, StalledError, failure
+from streaming.monitor.query_supervisor import (
+    HANGS_SECONDS,
+    WORKERS_HANG_SECONDS,
+    QueryHangsError,
+    QuerySupervisor,
+    StalledError,
+    failure,
+)
 from streaming.query import task_keys
 from streaming.query.foreach_batch import BatchWriter
 from streaming.query.progress import Progress
@@ -284,18 +291,25 @@ def test_a_query_that_does_not_stop_ends_the_monitor(monkeypatch: pytest.MonkeyP
 
 
 def test_workers_of_a_query_that_does_not_stop_are_killed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for one that hangs; while brokers are away it may wait for these, and no worker is touched."""
-    kill = MagicMock(return_value=2)
+    """It waits for one that hangs. What waits for brokers that are away, or were until now, is given time."""
+    kill, now = MagicMock(return_value=2), [1_000.0]
     monkeypatch.setattr(jvm_lifecycle, "kill_workers", kill)
-    supervisor = hanging(monkeypatch, [1_000.0])
+    supervisor = hanging(monkeypatch, now)
     ran(supervisor)
     log: Any = supervisor._log
     log.ends.side_effect = CannotTellError("brokers are away")
+    for _ in range(3):
+        now[0] += 1_000.0
+        ran(supervisor)
+    log.ends.side_effect = None
+    ran(supervisor)
+    now[0] += WORKERS_HANG_SECONDS - 1
     ran(supervisor)
     kill.assert_not_called()
 
-    log.ends.side_effect = None
+    now[0] += 1
     ran(supervisor)
+    now[0] += 1
     ran(supervisor)
     kill.assert_called_once()
 
