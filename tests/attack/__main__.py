@@ -4,7 +4,8 @@
 
 Each attack is bounded; all take some minutes. During each, the probes are asked as an orchestrator asks them, and an
 offset is committed that has to be shown afterwards. Ends with status 1 where anything did not hold: a probe was
-refused, the commit is not shown, or memory and descriptors are not back to within a tenth of what they were.
+refused, the commit is not shown, or memory and descriptors are not back to within a tenth of what they were. Attacks
+that are tests (`by_tests.py`) come last.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from typing import Final
 from unittest import mock
 
 from streaming.demo.embedded_broker import EmbeddedBroker
-from tests.attack import results
+from tests.attack import by_tests, results
 from tests.attack.attacks import ATTACKS, Attack
 from tests.attack.results import HEADERS, Result, left
 from tests.attack.scene import SHOWN_SECONDS, Figures, Scene, make_topic
@@ -28,6 +29,8 @@ REST_SECONDS: Final = 240.0
 """How long what was held may take to come back: closed connections, collected memory."""
 START_SECONDS: Final = 240.0
 """A broker's, on a machine that others use as well."""
+BY_TESTS: Final = "by_tests"
+"""The name of all that are tests."""
 WARM_SECONDS: Final = 20.0
 """A start is followed by trims of memory, and the first answers load what makes them."""
 
@@ -35,7 +38,7 @@ WARM_SECONDS: Final = 20.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Attack; returns 1 where anything did not hold."""
     parser = argparse.ArgumentParser(prog="make attack", description="Attack a monitor.")
-    names = [attack.does.__name__ for attack in ATTACKS]
+    names = [*(attack.does.__name__ for attack in ATTACKS), BY_TESTS]
     parser.add_argument("--which", default=",".join(names), help="names of attacks, by default all")
     parser.add_argument("--keep", type=Path, help="a directory for what broker and monitors leave")
     parser.add_argument("--write", action="store_true", help="keep the figures for the docs")
@@ -44,9 +47,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in wanted if name not in names]:
         parser.error(f"--which: found {', '.join(unknown)}, accepted: {', '.join(names)}")
     attacks = [attack for attack in ATTACKS if attack.does.__name__ in wanted]
+    found = _tried_on_monitors(attacks, chosen.keep) if attacks else []
+    say("")
+    for line in table(found):
+        say(line)
+    of_tests = by_tests.run() if BY_TESTS in wanted else {}
+    broken = [test for test, came in of_tests.items() if came == by_tests.BROKEN]
+    say(f"{len(of_tests)} that are tests, of which did not hold: {', '.join(broken) or 'none'}")
+    if chosen.write:
+        results.save(found, of_tests)
+    return 1 if broken or any(row.broken for row in found) else 0
+
+
+def _tried_on_monitors(attacks: Sequence[Attack], keep: Path | None) -> list[Result]:
+    """What came of each, on one monitor for all of a kind."""
     found: list[Result] = []
     with ExitStack() as stack:
-        directory = chosen.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="attack-")))
+        directory = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="attack-")))
         with mock.patch.object(EmbeddedBroker, "_START_SECONDS", START_SECONDS):
             broker = stack.enter_context(EmbeddedBroker(directory / "broker"))
         make_topic(broker.bootstrap_servers)
@@ -57,12 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     if attack.kind == kind:
                         found.append(tried(attack, scene))
                         say(" | ".join(found[-1].cells()))
-    say("")
-    for line in table(found):
-        say(line)
-    if chosen.write:
-        results.save(found)
-    return 1 if any(row.broken for row in found) else 0
+    return found
 
 
 def warm_up(scene: Scene) -> None:
