@@ -33,6 +33,9 @@ BY_TESTS: Final = "by_tests"
 """The name of all that are tests."""
 WARM_SECONDS: Final = 20.0
 """A start is followed by trims of memory, and the first answers load what makes them."""
+WARM_GROUPS: Final = 300
+REST_AT_FIRST_SECONDS: Final = 75.0
+"""What was needed for these groups is returned by then, by the last of the collections (`monitor/memory_trim.py`)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,13 +81,21 @@ def _tried_on_monitors(attacks: Sequence[Attack], keep: Path | None) -> list[Res
 
 
 def warm_up(scene: Scene) -> None:
-    """Let it show a commit, answer at each address, and come to rest."""
-    is_shown = scene.commit_one()
-    end = time.monotonic() + WARM_SECONDS
-    while time.monotonic() < end or not is_shown():
-        for path in ("/", "/metrics", "/api/v1/groups", "/plan", "/roll"):
-            scene.status(path)
-        time.sleep(0.2)
+    """Have it follow groups as people name them, answer at each address, forget the groups, and come to rest.
+
+    What a process takes for good as it first does a thing is not the attack's.
+    """
+    groups = [f"orders-of-shop-{number}" for number in range(WARM_GROUPS)]
+    scene.commit(dict.fromkeys(groups, 1))
+    for _ in range(2):
+        is_shown = scene.commit_one()
+        end = time.monotonic() + WARM_SECONDS / 2
+        while time.monotonic() < end or not is_shown():
+            for path in ("/", "/metrics", "/api/v1/groups", "/plan", "/roll"):
+                scene.status(path)
+            time.sleep(0.2)
+        scene.delete(groups)
+    time.sleep(REST_AT_FIRST_SECONDS)
 
 
 def tried(attack: Attack, scene: Scene) -> Result:
@@ -123,17 +134,25 @@ def tried(attack: Attack, scene: Scene) -> Result:
 
 
 def _at_rest(scene: Scene, before: Figures) -> Figures:
-    """What is held once it is back, or after a while."""
-    _within(REST_SECONDS, lambda: not left(before, scene.figures()))
+    """What is held once it is back, or after a while, in which an offset is committed now and then, as everywhere.
+
+    Spark remembers the last micro-batch until the next one.
+    """
+
+    def is_back() -> bool:
+        scene.commit_one()
+        return not left(before, scene.figures())
+
+    _within(REST_SECONDS, is_back, every_seconds=REST_SECONDS / 60)
     return scene.figures()
 
 
-def _within(seconds: float, holds: Callable[[], bool]) -> bool:
+def _within(seconds: float, holds: Callable[[], bool], *, every_seconds: float = 0.5) -> bool:
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:
             return False
-        time.sleep(0.5)
+        time.sleep(every_seconds)
     return True
 
 

@@ -39,9 +39,14 @@ _FILES: Final = "tests/streaming/recording/test_file_format.py"
 
 BY_TESTS: Final = (
     ByTest(
-        "A group's name of 32 KB in `groups`, `watch` and `plan`",
+        "A group's name of 32 KB in `groups`, `describe` and `watch` on a terminal",
         "every row had 32,000 columns",
         "tests/streaming/cli/test_rich_view.py::test_a_long_name_cuts_no_other_column",
+    ),
+    ByTest(
+        "The same in `groups` and `plan` where it is piped",
+        "every row had 32,000 columns",
+        "tests/streaming/cli/test_plain.py::test_a_long_name_does_not_widen_a_table",
     ),
     ByTest(
         "Two names that are the same but for their end, 32 KB on",
