@@ -122,14 +122,18 @@ def give_back(spark: SparkSession) -> None:
         _command(gateway, jvm, "systemTrimNativeHeap")
 
 
-def _command(gateway: Any, jvm: Any, name: str) -> None:  # noqa: ANN401 - py4j has no types
-    """Give the JVM one of the commands that jcmd gives; py4j alone finds no method of a class that is Java's own."""
+def _command(gateway: Any, jvm: Any, name: str) -> str:  # noqa: ANN401 - py4j has no types
+    """Give the JVM one of the commands that jcmd gives, and return what it says.
+
+    By reflection: py4j finds no method of a class that Java keeps for its own.
+    """
     kinds, given = gateway.new_array(jvm.Class, len(_INVOKE)), gateway.new_array(jvm.Object, len(_INVOKE))
     for at, kind in enumerate(_INVOKE):
         kinds[at] = jvm.Class.forName(kind)
     given[0], given[1] = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand"), name
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    jvm.Class.forName("javax.management.MBeanServer").getMethod("invoke", kinds).invoke(server, given)
+    invoke = jvm.Class.forName("javax.management.MBeanServer").getMethod("invoke", kinds)
+    return str(invoke.invoke(server, given))
 
 
 def forget_sockets(spark: SparkSession) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 from py4j.finalizer import ThreadSafeFinalizer
+from py4j.protocol import Py4JError
 from pyarrow import parquet
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -419,6 +420,15 @@ def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None
     jvm_lifecycle.give_back(spark)
 
     assert jvm.java.lang.Runtime.getRuntime().totalMemory() < full - 400 * MIB
+
+
+def test_the_c_library_gives_back_what_the_jvm_had_of_it(spark: SparkSession) -> None:
+    """As jcmd has it done; a command that a JVM does not know is an error, which giving back passes over."""
+    gateway: Any = spark.sparkContext._gateway
+
+    assert "rim native heap" in jvm_lifecycle._command(gateway, gateway.jvm, "systemTrimNativeHeap")
+    with pytest.raises(Py4JError):
+        jvm_lifecycle._command(gateway, gateway.jvm, "noSuchCommand")
 
 
 @needs_classes(cds_archive.is_whole(cds_archive.place()))
