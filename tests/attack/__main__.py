@@ -12,7 +12,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from http.client import HTTPException
 from pathlib import Path
@@ -50,7 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in wanted if name not in names]:
         parser.error(f"--which: found {', '.join(unknown)}, accepted: {', '.join(names)}")
     attacks = [attack for attack in ATTACKS if attack.does.__name__ in wanted]
-    found = _tried_on_monitors(attacks, chosen.keep) if attacks else []
+    found: list[Result] = []
+    for row in _tried_on_monitors(attacks, chosen.keep) if attacks else ():
+        say(" | ".join(row.cells()))
+        found.append(row)
+        if chosen.write:
+            results.save([row], {})
     say("")
     for line in table(found):
         say(line)
@@ -58,13 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     broken = [test for test, came in of_tests.items() if came == by_tests.BROKEN]
     say(f"{len(of_tests)} that are tests, of which did not hold: {', '.join(broken) or 'none'}")
     if chosen.write:
-        results.save(found, of_tests)
+        results.save([], of_tests)
     return 1 if broken or any(row.broken for row in found) else 0
 
 
-def _tried_on_monitors(attacks: Sequence[Attack], keep: Path | None) -> list[Result]:
-    """What came of each, on one monitor for all of a kind."""
-    found: list[Result] = []
+def _tried_on_monitors(attacks: Sequence[Attack], keep: Path | None) -> Iterator[Result]:
+    """What came of each, as it comes, on one monitor for all of a kind."""
     with ExitStack() as stack:
         directory = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="attack-")))
         with mock.patch.object(EmbeddedBroker, "_START_SECONDS", START_SECONDS):
@@ -75,9 +79,7 @@ def _tried_on_monitors(attacks: Sequence[Attack], keep: Path | None) -> list[Res
                 warm_up(scene)
                 for attack in attacks:
                     if attack.kind == kind:
-                        found.append(tried(attack, scene))
-                        say(" | ".join(found[-1].cells()))
-    return found
+                        yield tried(attack, scene)
 
 
 def warm_up(scene: Scene) -> None:
