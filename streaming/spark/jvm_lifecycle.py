@@ -28,7 +28,7 @@ _INVOKE: Final = (
     "[Ljava.lang.Object;",
     "[Ljava.lang.String;",
 )
-"""What `MBeanServer.invoke` takes: of whom, what, and with which arguments, of which types."""
+"""What invoking takes that the JVM calls a management bean: which one, what, with which arguments of which types."""
 
 _log = get_logger("session")
 
