@@ -31,6 +31,8 @@ START_SECONDS: Final = 240.0
 """A broker's, on a machine that others use as well."""
 BY_TESTS: Final = "by_tests"
 """The name of all that are tests."""
+LOOK_SECONDS: Final = 4.0
+"""Between two looks, and two commits, while it comes to rest."""
 WARM_SECONDS: Final = 20.0
 """A start is followed by trims of memory, and the first answers load what makes them."""
 WARM_GROUPS: Final = 300
@@ -97,7 +99,10 @@ def warm_up(scene: Scene) -> None:
                 scene.status(path)
             time.sleep(0.2)
         scene.delete(groups)
-    time.sleep(REST_AT_FIRST_SECONDS)
+    end = time.monotonic() + REST_AT_FIRST_SECONDS
+    while time.monotonic() < end:
+        scene.commit_one()
+        time.sleep(LOOK_SECONDS)
 
 
 def tried(attack: Attack, scene: Scene) -> Result:
@@ -138,14 +143,14 @@ def tried(attack: Attack, scene: Scene) -> Result:
 def _at_rest(scene: Scene, before: Figures) -> Figures:
     """What is held once it is back, or after a while, in which an offset is committed now and then, as everywhere.
 
-    Spark remembers the last micro-batch until the next one.
+    Spark remembers the last micro-batch until the next one, and ends workers that have nothing to do for a minute.
     """
 
     def is_back() -> bool:
         scene.commit_one()
         return not left(before, scene.figures())
 
-    _within(REST_SECONDS, is_back, every_seconds=REST_SECONDS / 60)
+    _within(REST_SECONDS, is_back, every_seconds=LOOK_SECONDS)
     return scene.figures()
 
 
