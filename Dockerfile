@@ -1,7 +1,7 @@
 # The monitor, the command line and the demo's members in one image: `docker build -t group-monitor .`
 # Built with all that set-up brings; what runs has the wheel, the libraries it asks for, and the jars of Kafka. Packages and
 # jars are those of the lock files.
-FROM python:3.12.11-slim-bookworm AS base
+FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7 AS base
 RUN apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/*

@@ -39,7 +39,7 @@ CONF: Final = ROOT / "conf"
 PROMETHEUS: Final[dict[str, Any]] = yaml.safe_load((CONF / "prometheus.yml").read_text("utf-8"))
 ALERTMANAGER: Final[dict[str, Any]] = yaml.safe_load((CONF / "alertmanager.yml").read_text("utf-8"))
 PROVISIONING: Final = CONF / "grafana" / "provisioning"
-PINNED: Final = r"[\w./-]+:v?\d+\.\d+\.\d+(-[\w.-]+)?"
+PINNED: Final = r"[\w./-]+:v?\d+\.\d+\.\d+(-[\w.-]+)?@sha256:[0-9a-f]{64}"
 
 # What the specification knows of a service, as far as this file uses it; more is one line here.
 SERVICE_KEYS: Final = frozenset(
@@ -148,8 +148,8 @@ class TestSpecification:
         assert COMPOSE["volumes"].keys() == {source for _, source, _ in mounts() if not source.startswith("./")}
 
     @pytest.mark.parametrize("name", [name for name, service in SERVICES.items() if "build" not in service])
-    def test_images_have_a_version(self, name: str) -> None:
-        """An image is pinned, so that the same file is the same software tomorrow."""
+    def test_images_have_a_version_and_a_digest(self, name: str) -> None:
+        """A version may be built again, by its maker or by who takes their account; a digest is one image for ever."""
         assert re.fullmatch(PINNED, SERVICES[name]["image"])
 
 
@@ -160,9 +160,8 @@ class TestBroker:
         """Image and embedded broker are of one version."""
         ivy = (CONF / "ivy.xml").read_text("utf-8")
 
-        assert {SERVICES["kafka"]["image"].partition(":")[2]} == set(
-            re.findall(r'name="kafka_2.13" rev="([^"]+)"', ivy)
-        )
+        version = SERVICES["kafka"]["image"].partition("@")[0].partition(":")[2]
+        assert {version} == set(re.findall(r'name="kafka_2.13" rev="([^"]+)"', ivy))
 
     @pytest.mark.parametrize("variable", environment(SERVICES["kafka"]))
     def test_variables_are_settings_of_a_broker(self, variable: str) -> None:
@@ -217,7 +216,7 @@ def settings_of_kafka() -> frozenset[str]:
 class TestMonitor:
     """The image and how it is started."""
 
-    def test_its_base_has_a_version(self) -> None:
+    def test_its_base_has_a_version_and_a_digest(self) -> None:
         """As the other images."""
         stages = [line.split()[1:] for line in DOCKERFILE if line.startswith("FROM ")]
 

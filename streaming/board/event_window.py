@@ -15,8 +15,8 @@ REMEMBERED_IDS: Final = 1_000
 """Ids of the latest events that no batch brought are remembered longer than the events: after a restart, conditions
 that last are found again and must not be reported again."""
 
-MOST_CHARACTERS: Final = 10_000_000
-"""Of the names of the groups of all events, each of up to 32 KB."""
+MOST_CHARACTERS: Final = 2_560_000
+"""Of the names of the groups of all events, each of up to 32 KB: ten thousand of 256, which are long names."""
 
 
 def is_of(event: Event, group: str) -> bool:

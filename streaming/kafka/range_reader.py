@@ -17,6 +17,7 @@ A client that may write to the log may write what is small on the wire, and larg
 
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
+from functools import partial
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
@@ -107,9 +108,14 @@ class RangeReader:
         self._batch_end = batch_end
         self._largest_value_bytes = largest_value_bytes
         self._last_error: str | None = None
-        self._consumer = plain_consumer(
-            {**_checked(largest_value_bytes), **settings}, committed=committed, gone="error", on_error=self._note
+        self._make = partial(
+            plain_consumer,
+            {**_checked(largest_value_bytes), **settings},
+            committed=committed,
+            gone="error",
+            on_error=self._note,
         )
+        self._consumer = self._make()
 
     def read(
         self,
@@ -155,9 +161,14 @@ class RangeReader:
                 if len(columns.offsets):
                     yield columns
         finally:
-            # A partition stays paused over assignments.
-            self._consumer.resume(self._consumer.assignment())
-            self._consumer.unassign()
+            if missing:
+                # What was asked for is on its way, and stays with a consumer that is assigned something else.
+                self._consumer.close()
+                self._consumer = self._make()
+            else:
+                # A partition stays paused over assignments.
+                self._consumer.resume(self._consumer.assignment())
+                self._consumer.unassign()
 
     def close(self) -> None:
         """Let the brokers go."""

@@ -14,15 +14,16 @@ from streaming.spark import jvm_lifecycle, planners
 CALM_SECONDS: Final = 10.0
 """After the last large batch: all threads stand still for it, so not between two of a storm of rebalances."""
 
-CLEANED_SECONDS: Final = 3.0
-"""After a collection Spark's cleaner drops what broadcasts of ended micro-batches hold; the next one frees that."""
+CLEANED_SECONDS: Final = (3.0, 60.0)
+"""After a collection Spark's cleaner drops what broadcasts of ended micro-batches hold; the next one frees that. What
+Spark remembers of the last micro-batches, with names of many kilobytes perhaps, goes with those that follow."""
 
 FORGET_SECONDS: Final = 300.0
 """Between two times at which the JVM is to forget sockets: of 1,000 micro-batches it keeps 0.3 MB until then."""
 
 
 class MemoryTrim:
-    """Trims Python's heap once after the start, after large batches and when it has grown, and the JVM's twice.
+    """Trims Python's heap once after the start, after large batches and when it has grown, and the JVM's three times.
 
     Used by one thread.
 
@@ -46,7 +47,7 @@ class MemoryTrim:
         self._memory = GrownMemory(resident, elapsed_seconds)
         self._trimmed_batches = 0
         self._seen_batches, self._seen_at = 0, 0.0
-        self._again_at: float | None = None
+        self._again_at: list[float] = []
         self._forgot_at = elapsed_seconds()
 
     def check(self) -> None:
@@ -60,9 +61,9 @@ class MemoryTrim:
             gc_tuning.thaw()
             self._memory.returned()
             jvm_lifecycle.give_back(self._spark)
-            self._again_at = now + CLEANED_SECONDS
-        elif self._again_at is not None and now >= self._again_at:
-            self._again_at = None
+            self._again_at = [now + seconds for seconds in CLEANED_SECONDS]
+        elif self._again_at and now >= self._again_at[0]:
+            del self._again_at[0]
             jvm_lifecycle.give_back(self._spark)
         if 0 < batches == self._trimmed_batches:
             # Another query that starts at the same time takes those that are there.

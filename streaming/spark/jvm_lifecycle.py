@@ -22,6 +22,14 @@ _LOOK_SECONDS: Final = 0.2
 _ENDS_SECONDS: Final = 2.0
 """A process that was killed closes its connections before it has ended."""
 
+_INVOKE: Final = (
+    "javax.management.ObjectName",
+    "java.lang.String",
+    "[Ljava.lang.Object;",
+    "[Ljava.lang.String;",
+)
+"""What invoking takes that the JVM calls a management bean: which one, what, with which arguments of which types."""
+
 _log = get_logger("session")
 
 _killed_because: str | None = None
@@ -118,9 +126,29 @@ def give_back(spark: SparkSession) -> None:
     """Have the JVM collect its garbage, and return to the machine what is free then; some 0.3 s, for all its threads.
 
     A catch-up fills the heap with what is garbage soon after, and then nothing is in a hurry to look at it again.
+    Nor does the C library with what RocksDB and the JVM itself had of it.
     """
-    assert spark._jvm is not None  # noqa: S101, SLF001 - there is one
-    spark._jvm.System.gc()  # noqa: SLF001 - Java's own class
+    jvm = spark._jvm  # noqa: SLF001 - the only way to Java's own classes
+    assert jvm is not None  # noqa: S101 - there is one
+    jvm.System.gc()
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 - the only way to an array
+    # A command that a JVM may lack: 17 and 21 have it since 2023.
+    with suppress(Py4JError):
+        _command(gateway, jvm, "systemTrimNativeHeap")
+
+
+def _command(gateway: Any, jvm: Any, name: str) -> str:  # noqa: ANN401 - py4j has no types
+    """Give the JVM one of the commands that jcmd gives, and return what it says.
+
+    By reflection: py4j finds no method of a class that Java keeps for its own.
+    """
+    kinds, given = gateway.new_array(jvm.Class, len(_INVOKE)), gateway.new_array(jvm.Object, len(_INVOKE))
+    for at, kind in enumerate(_INVOKE):
+        kinds[at] = jvm.Class.forName(kind)
+    given[0], given[1] = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand"), name
+    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    invoke = jvm.Class.forName("javax.management.MBeanServer").getMethod("invoke", kinds)
+    return str(invoke.invoke(server, given))
 
 
 def forget_sockets(spark: SparkSession) -> None:

@@ -41,7 +41,12 @@ _socket_directories: list[str] = []
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what spark-submit runs: the way to the JVM that it has started."""
-_ARENAS: Final = "MALLOC_ARENA_MAX"
+_MALLOC: Final = {
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_TRIM_THRESHOLD_": "1048576",
+    "MALLOC_MMAP_THRESHOLD_": "1048576",
+}
+"""Arenas, and bytes that are kept at the end of each, and from which on each piece is returned for itself."""
 _SHIPPED: Final = ("coordinator_model", "streaming")
 """Packages that executors run code of."""
 
@@ -214,12 +219,13 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def few_arenas() -> Iterator[None]:
-    """Let the C library of a JVM started meanwhile keep two arenas of memory, if nothing else is set.
+def little_kept() -> Iterator[None]:
+    """Let the C library of a JVM started meanwhile keep two arenas of memory and little in each, if none of it is set.
 
-    By default each of many threads may have one, and what it frees at the end of any but the first stays there.
+    By default each of many threads may have one, and what it frees at the end of any but the first stays there: up to
+    64 MB once a large piece was freed.
     """
-    with environment({_ARENAS: os.environ.get(_ARENAS, "2")}):
+    with environment({name: os.environ.get(name, value) for name, value in _MALLOC.items()}):
         yield
 
 

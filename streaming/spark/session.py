@@ -32,8 +32,8 @@ from streaming.spark.launch_environment import (
     SUBMITTED,
     code_archive,
     environment,
-    few_arenas,
     home_without_archives,
+    little_kept,
     names_that_need_not_be_known,
     not_on_the_command_line,
     output_to,
@@ -57,6 +57,8 @@ SETTINGS: Final = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # What was written is in memory, too, until there is so much of it: 64 MB by default, for good where little comes.
+    "spark.sql.streaming.stateStore.rocksdb.writeBufferSizeMB": "16",
     # Timers are looked at with every batch; without this, empty batches would follow each other without end.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # The first look at a log with nothing new is not reported; the next one is, after so long (ten seconds by default),
@@ -199,7 +201,7 @@ def start(config: Config, log_file: Path, workers: int = 1) -> SparkSession:
     with (
         output_to(log_file),
         home_without_archives(log_file.parent),
-        few_arenas(),
+        little_kept(),
         environment(java.names_in_utf8()),
         names_that_need_not_be_known(is_local=runs_here(master) and not under_submit),
         not_on_the_command_line({} if under_submit else with_secrets),

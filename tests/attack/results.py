@@ -1,18 +1,20 @@
 """What `make attack` found, and the page that is made of it (`tests/doc_tables.py`).
 
-`results.json` holds a row for each attack; a run replaces the rows of the attacks that it tried.
+`results.json` holds a row for each attack, and what came of each of those that are tests; a run replaces the rows of
+the attacks that it tried.
 """
 
 import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tests.attack.attacks import ATTACKS
+from tests.attack.by_tests import BY_TESTS
 from tests.attack.scene import Figures
 
 FILE: Final = Path(__file__).with_name("results.json")
@@ -93,18 +95,21 @@ def left(before: Figures, after: Figures) -> list[str]:
 
 def load(file: Path = FILE) -> list[Result]:
     """What was found so far."""
-    if not file.is_file():
-        return []
-    rows = json.loads(file.read_text("utf-8"))["results"]
+    rows = _held(file).get("results", ())
     return [Result(**{**row, **{of: Figures(**row[of]) for of in ("before", "during", "after")}}) for row in rows]
 
 
-def save(found: Iterable[Result], file: Path = FILE) -> None:
+def save(found: Iterable[Result], by_tests: Mapping[str, str], file: Path = FILE) -> None:
     """Put these in the place of what was found of the same attacks before."""
     rows = {row.attack: row for row in (*load(file), *found)}
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
-    held = {"machine": machine, "results": [asdict(row) for row in rows.values()]}
+    of_tests = {**_held(file).get("by_tests", {}), **by_tests}
+    held = {"machine": machine, "results": [asdict(row) for row in rows.values()], "by_tests": of_tests}
     file.write_text(json.dumps(held, indent=1) + "\n", encoding="utf-8")
+
+
+def _held(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
 def page(current: str, file: Path = FILE) -> str:
@@ -113,16 +118,23 @@ def page(current: str, file: Path = FILE) -> str:
 
 
 def _table(file: Path) -> Iterator[str]:
-    rows = {row.attack: row for row in load(file)}
-    machine = json.loads(file.read_text("utf-8"))["machine"] if rows else ""
+    rows, held = {row.attack: row for row in load(file)}, _held(file)
     yield "| attack | once | now | in `make test` |"
     yield "|---|---|---|---|"
     for attack in ATTACKS:
-        row = rows.get(attack.name)
-        yield f"| {_done(attack.does.__doc__ or '')} | {attack.before} | {_now(row)} | `{attack.test}` |"
-    if machine:
+        done, now = _done(attack.does.__doc__ or ""), _now(rows.get(attack.name))
+        yield f"| {done} | {attack.before} | {now} | `{attack.test}` |"
+    if held:
         yield ""
-        yield f"Measured on {machine}, which other work shared."
+        yield f"Measured on {held['machine']}, which other work shared."
+    yield ""
+    yield "These take nothing from a monitor that runs, so a test is all of it; `make attack` runs them last:"
+    yield ""
+    yield "| attack | once | now | test |"
+    yield "|---|---|---|---|"
+    for row in BY_TESTS:
+        now = held.get("by_tests", {}).get(row.test, "not tried yet")
+        yield f"| {row.does} | {row.before} | {now} | `{row.test}` |"
 
 
 def _done(docstring: str) -> str:

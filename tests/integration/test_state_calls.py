@@ -460,6 +460,15 @@ def test_the_jvm_gives_back_what_it_no_longer_needs(spark: SparkSession) -> None
     assert jvm.java.lang.Runtime.getRuntime().totalMemory() < full - 400 * MIB
 
 
+def test_the_c_library_gives_back_what_the_jvm_had_of_it(spark: SparkSession) -> None:
+    """As jcmd has it done; a command that a JVM does not know is an error, which giving back passes over."""
+    gateway: Any = spark.sparkContext._gateway
+
+    assert "rim native heap" in jvm_lifecycle._command(gateway, gateway.jvm, "systemTrimNativeHeap")
+    with pytest.raises(Py4JError):
+        jvm_lifecycle._command(gateway, gateway.jvm, "noSuchCommand")
+
+
 @needs_classes(cds_archive.is_whole(cds_archive.place()))
 def test_classes_are_those_of_the_archive(spark: SparkSession) -> None:
     """What a rehearsal has written down, the JVM of a monitor maps: of the same jars, though below another home."""

@@ -74,10 +74,11 @@ def test_figures_are_whole_at_any_width(width: int) -> None:
     assert "1/3" in lines[2]
 
 
+@pytest.mark.parametrize("length", [55, 32_000])
 @pytest.mark.parametrize("width", [76, 80, 110])
-def test_a_long_name_cuts_no_other_column(width: int) -> None:
-    """Names of groups, topics and members give way to what is right of them."""
-    shard, name = Shard(), "settlement-" * 5
+def test_a_long_name_cuts_no_other_column(width: int, length: int) -> None:
+    """Names of groups, topics and members give way to what is right of them, however long a client made them."""
+    shard, name = Shard(), ("settlement-" * length)[:length]
     classic_group(shard, name, {name: {name: [0]}})
     shard.pending.append((THEN_MS, *builders.offset_commit(name, name, 0, 1_999_920)))
     board = board_of(shard)

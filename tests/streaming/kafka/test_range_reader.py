@@ -3,6 +3,7 @@
 That one takes whatever it is given, as a broker whose disk is damaged has it.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,6 +12,7 @@ from confluent_kafka import KafkaException, Producer
 
 from coordinator_model.records.serde import UndecodableRecord, decode_record
 from lab import builders
+from streaming.base.resident_memory import resident_bytes
 from streaming.kafka.batch_bounds import BatchBounds, end_of_batch
 from streaming.kafka.range_reader import Columns, RangeReader, SteppedOver
 from tests import hostile_batches
@@ -36,7 +38,7 @@ class Log:
     """A topic of its own, and a reader of it; the batches that it steps over end where this says."""
 
     def __init__(self, broker: tuple[str, Producer], name: str, ends: dict[int, int | None]) -> None:
-        self._servers, self._name, self._ends = broker[0], name, ends
+        self.servers, self.name, self._ends = broker[0], name, ends
         broker[1].list_topics(name, timeout=10)
         self.asked: list[int] = []
         settings = {"bootstrap.servers": broker[0], "fetch.wait.max.ms": 20, "log_level": 0}
@@ -46,7 +48,7 @@ class Log:
 
     def write(self, *batches: bytes) -> None:
         for each in batches:
-            hostile_batches.write(self._servers, self._name, 0, each)
+            hostile_batches.write(self.servers, self.name, 0, each)
 
     def read(self, left_out: set[int] | None = None) -> tuple[list[tuple[int, bytes | None]], list[SteppedOver]]:
         """(offset, value) of what is read, and what was stepped over."""
@@ -103,6 +105,31 @@ def test_a_batch_beyond_the_limit_of_zstd_is_stepped_over(broker: tuple[str, Pro
 
     assert [0, 1] == [offset for part in parts for offset in part.offsets]
     assert [(2, 3)] == [(of.first, of.end) for of in stepped_over[0]]
+
+
+def test_what_is_on_its_way_goes_with_a_read_that_fails(broker: tuple[str, Producer]) -> None:
+    """It would come once the error was raised, and stay for as long as nothing of its partition is read."""
+    log, size = Log(broker, "on-its-way", {}), 200_000_000
+    hostile_batches.write(broker[0], "on-its-way", 0, hostile_batches.zstd_bomb(b"x", 120_000_000))
+    hostile_batches.write(broker[0], "on-its-way", 1, hostile_batches.gzip_bomb(b"x", size))
+    before = resident_bytes()
+
+    with pytest.raises(KafkaException, match="codec 0x4"):
+        list(log.reader.read({0: (0, 1), 1: (0, 1)}))
+
+    end, most = time.monotonic() + 3, 0
+    while time.monotonic() < end and most < before + size // 2:
+        time.sleep(0.1)
+        most = max(most, resident_bytes())
+    assert most < before + size // 2
+    assert [(0, b"1")] == _after(log)
+    log.reader.close()
+
+
+def _after(log: Log) -> list[tuple[int, bytes | None]]:
+    """What the same reader reads of a partition with one record."""
+    hostile_batches.write(log.servers, log.name, 2, batch(BEFORE[:1]))
+    return [pair for part in log.reader.read({2: (0, 1)}) for pair in zip(part.offsets, part.values, strict=True)]
 
 
 def test_two_in_a_row_are_two(broker: tuple[str, Producer]) -> None:

@@ -91,19 +91,22 @@ def test_what_was_needed_beside_large_batches_is_returned_too(monkeypatch: pytes
 
 
 def test_the_jvm_collects_again_what_the_first_collection_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's cleaner needs a moment to drop broadcasts that nothing refers to; once is enough."""
+    """Spark's cleaner needs a moment to drop broadcasts that nothing refers to; its memory of batches is a minute's."""
     rig = Rig(monkeypatch)
     rig.has_read_the_log()
     rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS)
-    rig.pass_seconds(CLEANED_SECONDS - 1)
+    soon, later = CLEANED_SECONDS
+    rig.pass_seconds(soon - 1)
     rig.pass_seconds(1)
-    rig.pass_seconds(CLEANED_SECONDS)
+    rig.pass_seconds(later - soon - 1)
+    rig.pass_seconds(1)
+    rig.pass_seconds(later)
 
     first = 100.0 + CALM_SECONDS
     assert [first] == rig.trimmed
-    assert [first, first + CLEANED_SECONDS] == rig.collected
+    assert [first, first + soon, first + later] == rig.collected
 
 
 def test_nothing_is_returned_while_the_log_is_caught_up_with(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """What is done about a stream that makes no progress, by whom, and what is said of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from structlog.testing import capture_logs
 
 from streaming.board.board import Board
 from streaming.board.stall import Stall
+from streaming.end_offsets.store import STALE_AFTER_MS
 from streaming.monitor.stall_watch import ANSWER_SECONDS, StallWatch
-from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, log_ends, sample
+from tests.streaming.boards import NOW_MS, OFFSETS_TOPIC, described, log_ends, sample
 
 Lines = list[Any]
 
@@ -18,7 +20,8 @@ class Watched:
     """A watch of a board on which records wait, in an hour that a test moves."""
 
     def __init__(self, *, can_kill: bool = True) -> None:
-        self.board = Board(ends := log_ends(**{OFFSETS_TOPIC: 1}))
+        self.ends = ends = log_ends(**{OFFSETS_TOPIC: 1})
+        self.board = Board(ends)
         self.board.load([])
         self.board.health.expect_batches(one_reader=False)
         self.board.health.set_log_end_at_start({0: 10}, {0: 10})
@@ -27,14 +30,14 @@ class Watched:
         self.can_kill = can_kill
         self.killed: list[str] = []
         self.left: list[int] = []
-        self.now = 0.0
+        self.now, self.now_ms = 0.0, NOW_MS
         self.watch = StallWatch(
             self.board.health,
             Stall(),
             kill=self._kill,
             leave=self.left.append,
             clock=lambda: self.now,
-            clock_ms=lambda: NOW_MS,
+            clock_ms=lambda: self.now_ms,
         )
 
     def _kill(self, why: str) -> bool:
@@ -92,6 +95,34 @@ def test_alive_until_three_starts_changed_nothing(lines: Lines) -> None:
 
     watched.watch.finished(0.4)
     assert watched.board.health.stuck() is None
+
+
+def brokers_away(watched: Watched) -> None:
+    watched.now_ms += STALE_AFTER_MS
+
+
+def without_leader(watched: Watched) -> None:
+    topic = described(OFFSETS_TOPIC, 1)
+    watched.ends.set_topics([replace(topic, leaders={})], [])
+
+
+def first_catch_up(watched: Watched) -> None:
+    watched.board.start_over()
+    watched.board.health.set_log_end_at_start({0: 15}, {0: 15})
+    watched.board.health.set_positions({0: 10}, {0: 10}, NOW_MS)
+
+
+@pytest.mark.parametrize("happens", [brokers_away, without_leader, first_catch_up])
+def test_alive_however_long_what_is_no_standstill_of_ours_lasts(happens: Callable[[Watched], None]) -> None:
+    """Another process would change nothing about it: /healthz says so for hours, and the query is left alone."""
+    watched = Watched()
+    happens(watched)
+    for _ in range(20):
+        watched.watch.started()
+        assert [False, False, False] == watched.asked_after(0, 300, 3_600)
+        assert watched.board.health.stuck() is None
+
+    assert ([], []) == (watched.killed, watched.left)
 
 
 def test_a_start_that_nobody_makes_is_made_by_another_process(lines: Lines) -> None:

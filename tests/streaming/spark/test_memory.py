@@ -54,6 +54,36 @@ def test_what_is_free_between_what_stays_goes_back_to_the_machine() -> None:
     assert PIECES // 50 == len(stays)
 
 
+def test_what_a_thread_needed_goes_back_to_the_machine() -> None:
+    """The C library keeps what is free at the end of a thread's own arena, so threads of ours have the main one."""
+    program = (
+        "import threading\n"
+        "from streaming.base import gc_tuning, resident_memory\n"
+        "gc_tuning.share_fairly()\n"
+        "bytes(30_000_000)  # freed, it has the library keep twice as much at the end of each arena\n"
+        "needed, free, given_back = (threading.Event() for _ in range(3))\n"
+        "def need():\n"
+        "    held = [bytes(30_000) for _ in range(1_500)]\n"
+        "    needed.set()\n"
+        "    free.wait()\n"
+        "    held.clear()\n"
+        "    needed.set()\n"
+        "    given_back.wait()\n"
+        "thread = threading.Thread(target=need)\n"
+        "thread.start()\n"
+        "needed.wait()\n"
+        "before = resident_memory.resident_bytes()\n"
+        "needed.clear()\n"
+        "free.set()\n"
+        "needed.wait()\n"
+        "gc_tuning.give_back()\n"
+        "print(resident_memory.resident_bytes() < before - 40_000_000)\n"
+        "given_back.set()\n"
+    )
+
+    assert "True\n" == printed(program)
+
+
 def test_a_worker_gives_back_once_tasks_that_need_much_are_over() -> None:
     """Each task that needs more puts it off; what is left then is usual, and not given back again."""
     waits: list[float] = []
@@ -95,6 +125,12 @@ def test_a_worker_that_waits_for_its_next_task_gives_back() -> None:
         "from streaming.base import resident_memory\n"
         "from streaming.spark import worker_daemon\n"
         "worker_daemon.CALM_SECONDS, worker_daemon.GROWN_BYTES = 0.1, 0\n"
+        "given_back, note = os.pipe()\n"
+        "give_back = worker_daemon.SeldomCollector.give_back\n"
+        "def noted(*given):\n"
+        "    give_back(*given)\n"
+        "    os.write(note, b'1')\n"
+        "worker_daemon.SeldomCollector.give_back = noted\n"
         "def worker():\n"
         "    ours, theirs = socket.socketpair()\n"
         "    if os.fork() == 0:\n"
@@ -106,8 +142,7 @@ def test_a_worker_that_waits_for_its_next_task_gives_back() -> None:
         "        theirs.recv(1)\n"
         "        print(resident_memory.resident_bytes() < before - 100_000_000, flush=True)\n"
         "        os._exit(0)\n"
-        "    import time\n"
-        "    time.sleep(2)\n"
+        "    os.read(given_back, 1)\n"
         "    ours.send(b'1')\n"
         "    os.wait()\n"
         "pyspark.daemon.manager = worker\n"

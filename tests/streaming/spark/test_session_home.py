@@ -134,14 +134,20 @@ def test_sockets_of_a_deep_directory_are_tcp(tmp_path: Path, monkeypatch: pytest
     launch_environment.remove_sockets()
 
 
-def test_the_jvm_gets_few_arenas_of_memory_unless_the_machine_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "ours"), [("ARENA_MAX", "2"), ("TRIM_THRESHOLD_", "1048576"), ("MMAP_THRESHOLD_", "1048576")]
+)
+def test_the_jvm_keeps_little_memory_unless_the_machine_says_how_much(
+    name: str, ours: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And nothing of it stays in our own environment."""
-    monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
-    with launch_environment.few_arenas():
-        assert "2" == os.environ["MALLOC_ARENA_MAX"]
-    assert "MALLOC_ARENA_MAX" not in os.environ
+    variable = f"MALLOC_{name}"
+    monkeypatch.delenv(variable, raising=False)
+    with launch_environment.little_kept():
+        assert ours == os.environ[variable]
+    assert variable not in os.environ
 
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "8")
-    with launch_environment.few_arenas():
-        assert "8" == os.environ["MALLOC_ARENA_MAX"]
-    assert "8" == os.environ["MALLOC_ARENA_MAX"]
+    monkeypatch.setenv(variable, "8")
+    with launch_environment.little_kept():
+        assert "8" == os.environ[variable]
+    assert "8" == os.environ[variable]
