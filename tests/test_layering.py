@@ -83,7 +83,7 @@ ROOMS: Final = {
 OF_THE_MODEL: Final = {
     "base": "kinds",
     "kafka": "wire records gates",
-    "query": "records state rules figures replica",
+    "query": "records state rules figures first_reading replica",
     "end_offsets": "lag",
     "board": "records kinds state migration rules clocked gates views figures copies lag",
     "watchers": "kinds state migration clocked gates figures",

@@ -6,7 +6,7 @@ counted. Finding such runs needs of each record its key and a few bytes of its v
 holds them, a whole column at a time (`commit_columns.py`). Where a run has a tombstone, a rewind, another topic id or
 anything odd in it, every record of it is replayed.
 
-Below the live tail only state is made (`Replica.build`), and state follows from the last record of each key, in their
+Below the live tail only state is made (`FirstReading`), and state follows from the last record of each key, in their
 order, with some more (`last_of_each_key`):
 
     left beside the last of a key                        because

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
 
 from coordinator_model.figures import stored
+from coordinator_model.first_reading import FirstReading
 from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
 from coordinator_model.replica import Changes, Counters, Replica
 from coordinator_model.rules import rereading, static_absences
@@ -272,7 +273,7 @@ class BundleReplay:
                 )
             live_from = self._live_from(partition, book, rows, note)
             counters = _counted_again(book.counters) if partition in former else book.counters
-            replica = Replica(store, counters, live_from=live_from)
+            replica = FirstReading(store, counters, live_from=live_from)
             run = PartitionReplay(partition, book, replica, seeded, former=former.get(partition))
             runs.append(run)
             if (
@@ -393,7 +394,7 @@ class PartitionReplay:
 
     partition: int
     book: PartitionLedger
-    replica: Replica
+    replica: FirstReading
     seeds: Mapping[str, Seed]
     events: list[Event] = field(default_factory=list)
     former: Former | None = None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import replica
 from coordinator_model.figures.summary import summary
+from coordinator_model.first_reading import FirstReading
 from coordinator_model.records.record_types import RECORD_SCHEMAS
 from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
@@ -36,7 +37,7 @@ def read(records: list[LogRecord], built_until: dict[int, int]) -> list[LogRow]:
     return unpacked(packed([log_rows(cells)], [0], built_until=built_until)["rows"].to_pylist()) if cells else []
 
 
-def take(follower: Replica, row: LogRow) -> list[Event]:
+def take(follower: FirstReading, row: LogRow) -> list[Event]:
     """Have a replica follow one row."""
     place = Position(row.partition, row.offset, row.timestamp_ms)
     if row.built:
@@ -44,7 +45,7 @@ def take(follower: Replica, row: LogRow) -> list[Event]:
     return follower.replay(place, row.key, row.value, commits=row.commits)
 
 
-def replayed(follower: Replica, rows: list[LogRow]) -> list[Event]:
+def replayed(follower: FirstReading, rows: list[LogRow]) -> list[Event]:
     """What a micro-batch of a bundle does (`shard_task.py`)."""
     events = [event for row in rows for event in take(follower, row)]
     follower.begin()
@@ -69,18 +70,18 @@ def compare(log: History, built_until: dict[int, int], cuts: list[int]) -> None:
     for record in log.records:
         by_partition[record.place.partition].append(record)
     ends = {of: records[-1].place.offset + 1 for of, records in by_partition.items()}
-    whole = Replica()
+    whole = FirstReading()
     expected = list[Event]()
     for record in log.records:
         expected += whole.replay(record.place, record.key, record.value)
     expected += whole.settle()
     store, events = TextStore(), list[Event]()
     for start, end in zip([0, *cuts], [*cuts, max(ends.values(), default=0)], strict=True):
-        less = Replica(store, store.counters(), live_from=built_until)
+        less = FirstReading(store, store.counters(), live_from=built_until)
         piece = [of for of in log.records if start <= of.place.offset < end]
         events += replayed(less, read(piece, built_until))
         store.keep(less)
-    less = Replica(store, store.counters(), live_from=built_until)
+    less = FirstReading(store, store.counters(), live_from=built_until)
     for name in store.groups:
         less.known(name)
     for name, topic, number in store.buckets:
