@@ -27,9 +27,9 @@ import pyarrow.compute as pc
 
 from coordinator_model.records.serde import KnownKey, Record, decode_key, decode_value
 from coordinator_model.rules import offset_commits
-from coordinator_model.state import packed_offsets, snapshot
+from coordinator_model.state import packed_offsets
 from coordinator_model.state.offsets import BUCKET_PARTITIONS
-from coordinator_model.state.packed_offsets import Said
+from coordinator_model.state.packed_offsets import PackedOffsets, Said
 from streaming.query.commit_columns import (
     EPOCH_BYTES,
     OFFSET_BYTES,
@@ -64,14 +64,14 @@ class Seed:
         records: of the log that they stand for.
         last_offset: in the log, of the last of them.
         counts: (topic, bucket number) → how many offsets.
-        texts: (topic, bucket number) → what `snapshot.load_offsets` reads.
+        packed: (topic, bucket number) → what `packed_offsets.load_offsets` reads.
         topic_ids: topic → its id, where commits name one.
     """
 
     records: int = 0
     last_offset: int = -1
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
-    texts: dict[tuple[str, int], str] = field(default_factory=dict)
+    packed: dict[tuple[str, int], PackedOffsets] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
 
 
@@ -184,7 +184,7 @@ class _Commits:
             seed.last_offset = max(seed.last_offset, bucket.last_offset)
             seed.counts[place.topic, bucket.number] = bucket.offsets
             words = packed_offsets.words(place.topic, bucket.said, bucket.which)
-            seed.texts[place.topic, bucket.number] = snapshot.text_of_offsets(words, bucket.numbers)
+            seed.packed[place.topic, bucket.number] = bucket.numbers, packed_offsets.text_of(words)
             seed.topic_ids.update((place.topic, id_) for _, id_, _ in bucket.said if id_ is not None)
         return seeds, seeded
 

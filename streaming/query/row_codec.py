@@ -19,9 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.base.batch_rows import Row
 from streaming.query.commit_compaction import WORTH_REDUCING, commits_represented, last_of_each_key
 from streaming.query.log_continuity import Note
-from streaming.query.schemas import BUNDLE, OutputRow
+from streaming.query.schemas import BUNDLE
 
 LOG_LAYOUT: Final = pa.schema(
     [
@@ -221,22 +222,22 @@ OUTPUT_LAYOUT: Final = pa.schema(
         ("partition", pa.int32()),
         ("kind", pa.string()),
         ("group", pa.string()),
-        ("payload", pa.large_string()),
-        ("event_kind", pa.string()),
+        ("payload", pa.large_binary()),
+        ("words", pa.large_string()),
     ]
 )
 
 
-def packed_output(rows: Sequence[OutputRow]) -> bytes:
+def packed_output(rows: Sequence[Row]) -> bytes:
     """Rows as what `unpacked_output` reads."""
     columns = [pa.array(column, of.type) for column, of in zip(zip(*rows, strict=True), OUTPUT_LAYOUT, strict=True)]
     return dumped(pa.Table.from_arrays(columns, schema=OUTPUT_LAYOUT), compressed=True)
 
 
-def unpacked_output(packs: Iterable[bytes]) -> list[OutputRow]:
+def unpacked_output(packs: Iterable[bytes]) -> list[Row]:
     """Rows of some packs, in their order."""
-    rows: list[OutputRow] = []
+    rows: list[Row] = []
     for pack in packs:
         columns = loaded(pack).columns
-        rows += map(OutputRow._make, zip(*(column.to_pylist() for column in columns), strict=True))
+        rows += map(Row._make, zip(*(column.to_pylist() for column in columns), strict=True))
     return rows

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from coordinator_model.figures import stored
 from coordinator_model.first_reading import FirstReading
@@ -26,17 +26,18 @@ from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket, bucket_number
+from coordinator_model.state.packed_offsets import dump_offsets, load_offsets
 from streaming.base import gc_tuning
+from streaming.base.batch_rows import Row
 from streaming.base.child_processes import answered_by_children, taken_by_turns
 from streaming.query.commit_seeds import Seed, Seeds, seeds_of
+from streaming.query.former_state import FormerState
 from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
 from streaming.query.replay_shares import Answer, shares_of, what_is_written, writes_only
 from streaming.query.row_codec import LogRow, notes_of, packed_output, partitions_cut, rows_of, unpacked_table
-from streaming.query.schemas import OutputRow
-from streaming.query.state_cache import StateCache, StateStore, entries_of, with_partitions
-from streaming.query.state_keys import Key
-from streaming.query.state_pipelining import put_many
+from streaming.query.state_cache import LEDGER, Entry, Key, StateCache, StateStore, entries_of
+from streaming.query.state_pipelining import get_many, put_many
 
 SETTLE_AFTER_MS: Final = 2_000
 """How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
@@ -68,11 +69,11 @@ class _StateStore:
 
     def load_group(self, name: str) -> GroupState | None:
         held = self._entries.get(self._partition, (name,))
-        return None if held is None else snapshot.load_group(held)
+        return None if held is None else snapshot.load_group(held[1])
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
         held = self._entries.get(self._partition, (group, topic, number))
-        return None if held is None else snapshot.load_offsets(held)
+        return None if held is None else load_offsets(*held)
 
 
 class _SeededStore:
@@ -86,8 +87,8 @@ class _SeededStore:
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
         seed = self._seeds.get(group)
-        held = None if seed is None else seed.texts.get((topic, number))
-        return None if held is None else snapshot.load_offsets(held)
+        held = None if seed is None else seed.packed.get((topic, number))
+        return None if held is None else load_offsets(*held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Variables:
 
     handle: StatefulProcessorHandle
     entries: StateStore
-    book: ValueState
+    former: FormerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +160,12 @@ class ShardTask:
         self._finish(book, now_ms)
 
     def _load_ledger(self) -> TaskLedger:
-        held = self._state.book.get()
-        book = TaskLedger() if held is None else TaskLedger.load(held[0])
-        if not book.has_partitions:
-            with_partitions(self._state.entries)
-            book.has_partitions = True
-        return book
+        held = get_many(self._state.entries.packs, [LEDGER]).get(LEDGER)
+        return self._state.former.carried_over(self._state.entries) if held is None else TaskLedger.load(*held)
 
     def _finish(self, book: TaskLedger, now_ms: int) -> None:
         self._set_timer(book, now_ms)
-        self._state.book.update((book.dump(),))
+        put_many(self._state.entries.packs, [(LEDGER, (book.dump(),))])
 
     def _set_timer(self, book: TaskLedger, now_ms: int) -> None:
         """Keep one timer while something waits, and none else."""
@@ -326,24 +323,22 @@ class BundleReplay:
 
     def _write(self, entries: StateCache, runs: list["PartitionReplay"]) -> Iterator[bytes]:
         """Write what changed, and pass it on."""
-        rows: list[OutputRow] = []
+        rows: list[Row] = []
         for run in runs:
             changes = run.replica.take_changes()
             groups, offsets = list(run.changed_groups(changes)), dict(run.changed_offsets(changes))
-            changed = {(state.name,): text for state, text in groups} | offsets
+            changed = {(state.name,): entry for state, entry in groups} | offsets
             ended = [(name, *place) for name, places in changes.deleted.items() for place in ((), *places)]
             gone = set() if run.former is None else run.former.entries.keys() - changed.keys()
             shown = {state.name for state, _ in groups if state.exists}
             deleted = [*changes.deleted, *sorted({name for name, *_ in gone} - shown - changes.deleted.keys())]
             # Groups that ended come before anything else: one of the same name may have begun.
-            rows += [OutputRow(run.partition, "group_deleted", name, "") for name in deleted]
+            rows += [Row(run.partition, "group_deleted", name) for name in deleted]
             run.book.has_single |= entries.change(run.partition, changed, [*ended, *gone])
-            rows += [OutputRow(run.partition, "group", at.name, text) for at, text in groups if at.exists]
-            rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in offsets.items()]
+            rows += [Row(run.partition, "group", at.name, *entry) for at, entry in groups if at.exists]
+            rows += [Row(run.partition, "offsets", name, *entry) for (name, _, _), entry in offsets.items()]
             rows += [
-                OutputRow(
-                    run.partition, "offsets", key[0], snapshot.dump_offsets(OffsetBucket(topic=key[1], number=key[2]))
-                )
+                Row(run.partition, "offsets", key[0], *dump_offsets(OffsetBucket(topic=key[1], number=key[2])))
                 for key in sorted(gone, key=str)
                 if len(key) > 1 and key[0] in shown
             ]
@@ -353,8 +348,8 @@ class BundleReplay:
                 for event in run.events
                 if event.offset >= self.limits.reported.get(run.partition, 0)
             )
-            rows += [OutputRow(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
-            rows.append(OutputRow(run.partition, "shard", "", _json(run.book.totals())))
+            rows += [Row(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
+            rows.append(Row(run.partition, "shard", "", _json(run.book.totals())))
             run.wait(changes)
         entries.write()
         for start in range(0, len(rows), _ROWS_A_PACK):
@@ -365,26 +360,25 @@ class BundleReplay:
 class Former:
     """What was known of a partition, or of some of its groups, before: entries of the state by their keys."""
 
-    entries: dict[Key, str]
+    entries: dict[Key, Entry]
 
     @classmethod
     def of(cls, entries: StateCache, partition: int, keys: Iterable[Key]) -> "Former":
         """What is there of some keys, and of their groups' other offsets nothing."""
         held = ((key, entries.get(partition, key)) for key in keys)
-        return cls({key: text for key, text in held if text is not None})
+        return cls({key: entry for key, entry in held if entry is not None})
 
     def groups(self) -> dict[str, GroupState]:
         """Groups by name."""
-        return {
-            key[0]: snapshot.load_group(text) for key, text in sorted(self.entries.items(), key=str) if len(key) == 1
-        }
+        of_groups = sorted((key[0], words) for key, (_, words) in self.entries.items() if len(key) == 1)
+        return {name: snapshot.load_group(words) for name, words in of_groups}
 
     def buckets(self) -> dict[str, list[OffsetBucket]]:
         """Offset buckets by group; none of a group without."""
         found: dict[str, list[OffsetBucket]] = {}
-        for key, text in self.entries.items():
+        for key, entry in self.entries.items():
             if len(key) > 1:
-                found.setdefault(key[0], []).append(snapshot.load_offsets(text))
+                found.setdefault(key[0], []).append(load_offsets(*entry))
         return found
 
 
@@ -473,9 +467,9 @@ class PartitionReplay:
         """A bucket that a group had, as it is now; one that was made of columns is loaded."""
         at = name, held.topic, held.number
         bucket = self.replica.buckets.get(at)
-        text = self.seeds[name].texts.get((held.topic, held.number)) if name in self.seeds else None
-        if bucket is None and text is not None:
-            bucket = self.replica.buckets[at] = snapshot.load_offsets(text)
+        packed = self.seeds[name].packed.get((held.topic, held.number)) if name in self.seeds else None
+        if bucket is None and packed is not None:
+            bucket = self.replica.buckets[at] = load_offsets(*packed)
         return bucket
 
     def conclude(self, log_ms: int | None = None) -> None:
@@ -492,22 +486,22 @@ class PartitionReplay:
         for name in [state.name for state in self.replica.groups.values() if state.withheld]:
             self.events += self.replica.judge(name)
 
-    def changed_groups(self, changes: Changes) -> Iterator[tuple[GroupState, str]]:
-        """(group, its snapshot and figures) of those to be kept."""
+    def changed_groups(self, changes: Changes) -> Iterator[tuple[GroupState, Entry]]:
+        """(group, its figures and snapshot) of those to be kept."""
         for name in sorted(changes.groups):
             state = self.replica.groups.get(name)
             if state is not None and state.is_kept:
-                yield state, stored.dump(state)
+                yield state, (stored.dump(state), snapshot.dump_group(state))
 
-    def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], str]]:
-        """(group, topic, bucket number) and the snapshot of the bucket."""
+    def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], Entry]]:
+        """(group, topic, bucket number) and the bucket."""
         for place in sorted(changes.buckets):
             bucket = self.replica.buckets.get(place)
             if bucket is None:
                 name, topic, number = place
-                yield place, self.seeds[name].texts[topic, number]
+                yield place, self.seeds[name].packed[topic, number]
             else:
-                yield place, snapshot.dump_offsets(bucket)
+                yield place, dump_offsets(bucket)
 
     def wait(self, changes: Changes) -> None:
         """Remember the groups that something has yet to be said of."""
@@ -580,17 +574,21 @@ def _touched(keys: Iterable[DecodedKey]) -> set[Key]:
     return touched
 
 
-_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_text: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-def _undecodable(replica: Replica) -> Iterator[OutputRow]:
+def _json(value: object) -> bytes:
+    return _text(value).encode()
+
+
+def _undecodable(replica: Replica) -> Iterator[Row]:
     for position, record in replica.undecodable:
         reported = {"offset": position.offset, "record_type": record.record_type, "reason": record.reason}
-        yield OutputRow(position.partition, "undecodable", "", _json(reported))
+        yield Row(position.partition, "undecodable", "", _json(reported))
     replica.undecodable.clear()
 
 
-def _unreadable(run: PartitionReplay) -> Iterator[OutputRow]:
+def _unreadable(run: PartitionReplay) -> Iterator[Row]:
     for first, end, reason in run.stepped_over:
         reported = {"first_offset": first, "last_offset": end - 1, "reason": reason}
-        yield OutputRow(run.partition, "unreadable", "", _json(reported))
+        yield Row(run.partition, "unreadable", "", _json(reported))

@@ -13,9 +13,10 @@ not read a snapshot's format says so. Both are absolute, so that only the newest
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from coordinator_model.state import snapshot
 from streaming.base.batch_rows import Row
 from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
@@ -42,7 +43,7 @@ def group_key(cluster: str, group: str) -> bytes:
 
 def group_snapshot(held: BoardGroup) -> Snapshot:
     """All that makes the group what it is."""
-    return {"group": held.text, "offsets": [bucket.text for bucket in held.buckets]}
+    return {"group": held.text, "offsets": [snapshot.text_of_offsets(bucket.packed) for bucket in held.buckets]}
 
 
 def group_value(cluster: str, held: BoardGroup, shot: Snapshot, topic_names: Mapping[str, str], now_ms: int) -> bytes:
@@ -116,20 +117,20 @@ def read_event(value: bytes | None) -> dict[str, Any]:
 
 def rows(group: str, shot: Snapshot, known: BoardGroup | None) -> Iterator[Row]:
     """A group's snapshot as rows for a board that knows it already as `known`, or does not."""
-    buckets: Sequence[str] = shot["offsets"]
+    buckets = [snapshot.offsets_of_text(text) for text in shot["offsets"]]
     former = set() if known is None else {bucket.key for bucket in known.buckets}
-    if former - {OffsetColumns(text).key for text in buckets}:
+    if former - {OffsetColumns(*packed).key for packed in buckets}:
         # It ended and began again unseen.
-        yield -1, "group_deleted", group, "", ""
-    yield -1, "group", group, shot["group"], ""
-    for text in buckets:
-        yield -1, "offsets", group, text, ""
+        yield Row(-1, "group_deleted", group)
+    yield Row(-1, "group", group, words=shot["group"])
+    for packed in buckets:
+        yield Row(-1, "offsets", group, *packed)
 
 
 def shard_rows(held: Mapping[str, Any]) -> Iterator[Row]:
     """The monitor's counts as rows for a board."""
     for partition, totals in held["shards"].items():
-        yield int(partition), "shard", "", json.dumps(totals), ""
+        yield Row(int(partition), "shard", "", json.dumps(totals).encode())
 
 
 def _json(value: object) -> bytes:

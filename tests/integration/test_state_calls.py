@@ -24,9 +24,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from bench import log
-from coordinator_model.state.snapshot import load_group, load_offsets
+from coordinator_model.state.packed_offsets import load_offsets
+from coordinator_model.state.snapshot import load_group
 from lab.monitor_process import until
 from streaming.base import gc_tuning
+from streaming.base.batch_rows import Row
 from streaming.checkpoint.files import CheckpointFiles, HadoopFiles, LocalFiles
 from streaming.checkpoint.identity import IDENTITY_FILE, STATE_LAYOUT, Identity
 from streaming.checkpoint.location import Location
@@ -37,7 +39,7 @@ from streaming.query import row_socket
 from streaming.query.foreach_batch import BatchWriter
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import packed, packed_output, unpacked_output
-from streaming.query.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT, OutputRow
+from streaming.query.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT
 from streaming.query.state_pipelining import get_many, put_many
 from streaming.query.task_keys import bundle_keys
 from streaming.spark import cds_archive, jvm_lifecycle, launch_environment, planners, session
@@ -199,8 +201,8 @@ def test_no_connection_of_a_task_stays_open(spark: SparkSession, tmp_path: Path)
     until(lambda: sockets() < before + BATCHES, 60, lambda: f"{before} sockets were open, and are {sockets()}")
 
 
-def _put_out(spark: SparkSession, source: Path, checkpoint: Path) -> list[list[OutputRow]]:
-    batches: list[list[OutputRow]] = []
+def _put_out(spark: SparkSession, source: Path, checkpoint: Path) -> list[list[Row]]:
+    batches: list[list[Row]] = []
     ends = dict.fromkeys(range(log.OFFSETS_PARTITIONS), 0)
     query = (
         spark.readStream.schema(PACKED)
@@ -229,8 +231,8 @@ def test_state_of_release_0_1_is_read_back(spark: SparkSession, tmp_path: Path) 
     state.claim(identity, rebuild=False)
     state.examine()
     rows = list(state.rows(spark))
-    groups = {row.group: load_group(row.payload) for row in rows if row.kind == "group"}
-    buckets = [(row.group, load_offsets(row.payload)) for row in rows if row.kind == "offsets"]
+    groups = {row.group: load_group(row.words) for row in rows if row.kind == "group"}
+    buckets = [(row.group, load_offsets(row.payload, row.words)) for row in rows if row.kind == "offsets"]
     records = sum(json.loads(row.payload)["records"] for row in rows if row.kind == "shard")
 
     assert sum(sum(of.values()) for of in state.positions()[1:]) == records
@@ -336,9 +338,9 @@ def test_a_micro_batch_leaves_nothing_behind(spark: SparkSession) -> None:
 
     A Dataset that stays keeps its plans, and py4j lets go of one when Python's collector comes by, minutes later.
     """
-    taken: list[OutputRow] = []
+    taken: list[Row] = []
     writer = BatchWriter([SimpleNamespace(apply=lambda _, rows, __: taken.extend(rows))], lambda: 0)
-    rows = [OutputRow(0, "group_deleted", name, "") for name in ("first", "second")]
+    rows = [Row(0, "group_deleted", name) for name in ("first", "second")]
     batch = spark.createDataFrame([(packed_output([row]),) for row in rows], OUTPUT)._jdf
     with gc_tuning.paused():
         before = set(ThreadSafeFinalizer.finalizers)
@@ -371,9 +373,9 @@ def test_a_micro_batch_outlives_a_want_of_descriptors(spark: SparkSession, monke
 
     It once waited for the JVM without end, which waited for somebody to fetch the rows.
     """
-    taken: list[OutputRow] = []
+    taken: list[Row] = []
     writer = BatchWriter([SimpleNamespace(apply=lambda _, rows, __: taken.extend(rows))], lambda: 0)
-    rows = [OutputRow(0, "group_deleted", "first", "")]
+    rows = [Row(0, "group_deleted", "first")]
     first, *batches = [spark.createDataFrame([(packed_output(rows),)], OUTPUT)._jdf for _ in range(4)]
     writer.call(first, 0)
 

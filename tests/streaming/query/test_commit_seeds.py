@@ -36,7 +36,7 @@ def played(records: Sequence[RecordBytes], cuts: Sequence[int], built_until: int
             shard.batch(log[start:end])
     shard.at(1_000_000)
     rows = sorted(
-        (row.kind, row.group, row.event_kind, row.payload if row.kind not in {"group", "offsets"} else "")
+        (row.kind, row.group, row.words, row.payload) if row.kind not in {"group", "offsets"} else (row.kind, row.group)
         for row in shard.rows
     )
     return shard.groups(), shard.buckets(), shard.bundle_book(), rows
