@@ -7,7 +7,7 @@ with what the state says (`rules/beginning.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from coordinator_model.records.serde import DecodedKey, Record, decode_value
@@ -16,16 +16,31 @@ from coordinator_model.rules import beginning, offset_commits
 from coordinator_model.state.events import Event
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.offsets import bucket_number
+from coordinator_model.state.offsets import OffsetBucket, bucket_number
+from coordinator_model.state.packed_offsets import PackedOffsets, load_offsets
 
 
 class FirstReading(Replica):
-    """A replica some of whose records are from below the live tail; arguments are those of `Replica`."""
+    """A replica some of whose records are from below the live tail: those at the offsets `below`.
 
-    def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401 - the replica's
+    Further arguments are those of `Replica`.
+    """
+
+    def __init__(self, *args: Any, below: Collection[int] = (), **settings: Any) -> None:  # noqa: ANN401 - the replica's
         super().__init__(*args, **settings)
+        self._below = below
+        self._seeded: dict[tuple[str, str, int], PackedOffsets] = {}
+        """Offset buckets that were made elsewhere, and that no record was about since."""
         self._built: dict[str, None] = {}
         """Groups of which state was built, and whose rules have not begun."""
+
+    def replay_decoded(
+        self, position: Position, key: DecodedKey, value: bytes | None, *, commits: int = 1
+    ) -> list[Event]:
+        """As the replica's; of what is below the live tail state alone is made."""
+        if position.offset in self._below:
+            return self.build(position, key, value, records=commits)
+        return super().replay_decoded(position, key, value, commits=commits)
 
     def build(self, position: Position, key: DecodedKey, value: bytes | None, *, records: int = 1) -> list[Event]:
         """Make state of one record from below the live tail, without a rule; it stands for so many of its key.
@@ -35,13 +50,13 @@ class FirstReading(Replica):
         """
         decoded = decode_value(key, value)
         if not isinstance(decoded, Record) or decoded.newer:
-            return self.replay_decoded(position, key, value)
+            return super().replay_decoded(position, key, value)
         name = decoded.group_name
         state = self.known(name)
         events: list[Event] = []
         if state is not None and not state.built:
             if decoded.type in OFFSET_TYPES:
-                return self.replay_decoded(position, key, value, commits=records)
+                return super().replay_decoded(position, key, value, commits=records)
             events = self._of_live_tail(self._settle(name))
             state = self.known(name)
         if state is None:
@@ -64,17 +79,17 @@ class FirstReading(Replica):
         self,
         name: str,
         partition: int,
-        counts: Mapping[tuple[str, int], int],
+        buckets: Mapping[tuple[str, int], tuple[int, PackedOffsets]],
         topic_ids: Mapping[str, str],
         *,
         records: int,
     ) -> None:
-        """As `build`, of all commits of a group of which nothing is known yet; its buckets are in the store already.
+        """As `build`, of all commits of a group of which nothing is known yet.
 
         Args:
             name: of the group.
             partition: of the log.
-            counts: (topic, bucket number) → how many offsets there are.
+            buckets: (topic, bucket number) → how many offsets there are, and these.
             topic_ids: topic → its id, where commits name one.
             records: how many the offsets stand for.
         """
@@ -82,8 +97,9 @@ class FirstReading(Replica):
         state.built = True
         self.counters.records += records
         self._built.setdefault(name)
-        for (topic, number), count in counts.items():
+        for (topic, number), (count, packed) in buckets.items():
             offset_commits.count_first(state, topic, number, count)
+            self._seeded[name, topic, number] = packed
             self._changes.buckets.add((name, topic, number))
         for topic, id_ in topic_ids.items():
             offset_commits.note_id(state, topic, id_)
@@ -101,6 +117,26 @@ class FirstReading(Replica):
             else:
                 self._forget(state)
 
+    def loaded_bucket(self, place: tuple[str, str, int]) -> OffsetBucket | None:
+        """As the replica's; one that was seeded is loaded."""
+        return self._bucket(*place) if place in self._seeded else super().loaded_bucket(place)
+
+    def packed_bucket(self, place: tuple[str, str, int]) -> PackedOffsets:
+        """As the replica's; one that was seeded is as it was made."""
+        return self._seeded.get(place) or super().packed_bucket(place)
+
+    def _bucket(self, group: str, topic: str, number: int) -> OffsetBucket:
+        place = group, topic, number
+        if place in self._seeded:
+            self.buckets[place] = load_offsets(*self._seeded.pop(place))
+        return super()._bucket(group, topic, number)
+
+    def _forget(self, state: GroupState) -> None:
+        for topic, numbers in state.buckets.items():
+            for number in numbers:
+                self._seeded.pop((state.name, topic, number), None)
+        super()._forget(state)
+
     def _replay_known(self, position: Position, record: Record, commits: int) -> list[Event]:
         if record.group_name in self._built:
             self.begin(record.group_name)
@@ -109,7 +145,7 @@ class FirstReading(Replica):
     def _build_offset(self, state: GroupState, record: Record, records: int) -> None:
         name, topic, partition = state.name, record.key.topic, record.key.partition
         number = bucket_number(partition)
-        bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
+        bucket = self._bucket(name, topic, number)
         if record.value is None and partition not in bucket.offsets:
             return
         self._changes.buckets.add((name, topic, number))

@@ -36,6 +36,7 @@ from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, bucket_number
+from coordinator_model.state.packed_offsets import PackedOffsets, dump_offsets
 
 HANDLERS: Final[dict[RecordType, Callable[[Membership, Any, Any], None]]] = {
     RecordType.GROUP_METADATA: classic.replay_group_metadata,
@@ -287,6 +288,17 @@ class Replica:
         """What changed since the last call."""
         changes, self._changes = self._changes, Changes()
         return changes
+
+    def begin(self, name: str | None = None) -> None:
+        """Let the rules begin, of one group or all: they have followed all of it."""
+
+    def loaded_bucket(self, place: tuple[str, str, int]) -> OffsetBucket | None:
+        """A group's bucket of a topic, by its number, if records of it were replayed here."""
+        return self.buckets.get(place)
+
+    def packed_bucket(self, place: tuple[str, str, int]) -> PackedOffsets:
+        """The same of one that changed, as it is kept."""
+        return dump_offsets(self.buckets[place])
 
     def _replay_known(self, position: Position, record: Record, commits: int) -> list[Event]:
         if record.type in OFFSET_TYPES:

@@ -5,21 +5,23 @@ once. The state variables are `processor.py`'s; nothing here is a rule about gro
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from functools import partial
+from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from coordinator_model.figures import stored
-from coordinator_model.first_reading import FirstReading
 from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
-from coordinator_model.replica import Changes, Counters, Replica
+from coordinator_model.replica import Changes, Counters, NoStore, Replica
 from coordinator_model.rules import rereading, static_absences
 from coordinator_model.state import snapshot
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
@@ -29,15 +31,16 @@ from coordinator_model.state.offsets import CommittedOffset, OffsetBucket, bucke
 from coordinator_model.state.packed_offsets import dump_offsets, load_offsets
 from streaming.base import gc_tuning
 from streaming.base.batch_rows import Row
-from streaming.base.child_processes import answered_by_children, taken_by_turns
-from streaming.query.commit_seeds import Seed, Seeds, seeds_of
+from streaming.query.first_reading import door
 from streaming.query.former_state import FormerState
 from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
-from streaming.query.replay_shares import Answer, shares_of, what_is_written, writes_only
 from streaming.query.row_codec import LogRow, notes_of, packed_output, partitions_cut, rows_of, unpacked_table
 from streaming.query.state_cache import LEDGER, Entry, Key, StateCache, StateStore, entries_of
 from streaming.query.state_pipelining import get_many, put_many
+
+if TYPE_CHECKING:
+    from streaming.query.first_reading.door import Seeds
 
 SETTLE_AFTER_MS: Final = 2_000
 """How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
@@ -76,21 +79,6 @@ class _StateStore:
         return None if held is None else load_offsets(*held)
 
 
-class _SeededStore:
-    """That of a partition of which there is nothing yet, but the offsets that its groups are seeded with."""
-
-    def __init__(self, seeds: Mapping[str, Seed]) -> None:
-        self._seeds = seeds
-
-    def load_group(self, name: str) -> GroupState | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        seed = self._seeds.get(group)
-        held = None if seed is None else seed.packed.get((topic, number))
-        return None if held is None else load_offsets(*held)
-
-
 @dataclass(frozen=True, slots=True)
 class Variables:
     """The state of the bundle at hand, and what keeps its timers."""
@@ -115,48 +103,35 @@ class ShardTask:
     Args:
         state: of the bundle.
         limits: where the log is live.
-        processes: how many may replay partitions of which there is no state yet (`replay_shares.py`).
+        processes: how many may replay partitions of which there is no state yet (`first_reading`).
     """
 
     def __init__(self, state: Variables, limits: Limits, processes: int = 1) -> None:
         self._state = state
-        self._bundle = BundleReplay(state.entries, limits)
+        self._limits = limits
         self._processes = processes
 
     def replay(self, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
         """Replay packed rows (`row_codec.py`), each partition in the order of the log; yields packed output."""
-        book = self._load_ledger()
-        rows = unpacked_table(blobs)
-        # What is said of a partition is said to who has its ledger.
-        own, *others = shares_of(rows, book.partitions, 1 if notes_of(rows) else self._processes)
+        book, rows = self._load_ledger(), unpacked_table(blobs)
 
-        def answer(taken: Callable[[], Iterator[pa.Table]]) -> Answer:
-            ledger, written = TaskLedger(), writes_only()
-            bundle = BundleReplay(written, self._bundle.limits)
-            put_out = [pack for share in taken() for pack in bundle.replay(ledger, share, now_ms)]
-            return Answer(put_out, what_is_written(written), ledger.partitions)
+        def replay(entries: StateStore, ledger: TaskLedger, share: pa.Table) -> Iterator[bytes]:
+            return BundleReplay(entries, self._limits).replay(ledger, share, now_ms)
 
-        children = min(self._processes, len(others)) - 1
         # Of the time a first catch-up takes, a tenth was the collector's, which found nothing; children inherit it.
-        with (
-            gc_tuning.paused(),
-            taken_by_turns(others) as taken,
-            answered_by_children(answer, [taken] * children) as answers,
-        ):
-            for share in chain([own], taken()):
-                yield from self._bundle.replay(book, share, now_ms)
-            for put_out, written, partitions in answers:
-                for state, items in zip(self._state.entries, written, strict=True):
-                    put_many(state, items)
-                book.partitions |= partitions
-                yield from put_out
+        with gc_tuning.paused():
+            # What is said of a partition is said to who has its ledger.
+            if self._processes > 1 and not notes_of(rows) and _is_new(rows, book.partitions.keys()):
+                yield from door.replayed(replay, self._state.entries, book, rows, self._processes)
+            else:
+                yield from replay(self._state.entries, book, rows)
         self._finish(book, now_ms)
 
     def conclude(self, now_ms: int) -> Iterator[bytes]:
         """Close what waits, where the end of the log was reached or nothing has come for long; yields packed output."""
         book = self._load_ledger()
         book.timer_ms = None
-        yield from self._bundle.conclude(book, now_ms)
+        yield from BundleReplay(self._state.entries, self._limits).conclude(book, now_ms)
         self._finish(book, now_ms)
 
     def _load_ledger(self) -> TaskLedger:
@@ -189,8 +164,11 @@ class BundleReplay:
         cut, notes = partitions_cut(rows), notes_of(rows)
         rows = self._less_what_is_owed(book, rows, notes)
         former = {partition: self._forget(book, partition) for partition in _read_again(notes)}
-        seeds, left = seeds_of(rows, book.partitions.keys() - former.keys())
-        for part in _parts(rows_of(left), seeds, notes):
+        known = book.partitions.keys() - former.keys()
+        seeds: Seeds = {}
+        if _is_new(rows, known):
+            seeds, rows = door.seeds_of(rows, known)
+        for part in _parts(rows_of(rows), seeds, notes):
             entries, runs = self._replay(book, part, seeds, notes, former)
             for run in runs:
                 run.book.last_rows_ms, run.book.is_cut = now_ms, run.partition in cut
@@ -242,7 +220,7 @@ class BundleReplay:
         self,
         bundle: TaskLedger,
         part: Mapping[int, list[LogRow]],
-        seeds: Seeds,
+        seeds: "Seeds",
         notes: Mapping[int, Note],
         former: Mapping[int, "Former"],
     ) -> tuple[StateCache, list["PartitionReplay"]]:
@@ -262,7 +240,7 @@ class BundleReplay:
             book = bundle.partitions.setdefault(partition, PartitionLedger())
             seeded = seeds.pop(partition, {})
             is_without_state = partition not in known or partition in former
-            store = _SeededStore(seeded) if is_without_state else _StateStore(entries, partition)
+            store = NoStore() if is_without_state else _StateStore(entries, partition)
             note = notes.get(partition)
             if partition in former:
                 book.live_from = 1 + max(
@@ -270,8 +248,10 @@ class BundleReplay:
                 )
             live_from = self._live_from(partition, book, rows, note)
             counters = _counted_again(book.counters) if partition in former else book.counters
-            replica = FirstReading(store, counters, live_from=live_from)
-            run = PartitionReplay(partition, book, replica, seeded, former=former.get(partition))
+            below = {row.offset for row in rows if row.built}
+            made = partial(door.replica_of, partition, seeded, below) if seeded or below else Replica
+            replica: Replica = made(store, counters, live_from=live_from)
+            run = PartitionReplay(partition, book, replica, former=former.get(partition))
             runs.append(run)
             if (
                 not is_without_state
@@ -279,20 +259,8 @@ class BundleReplay:
                 and any(book.last_offset < row.offset < live_from for row in rows)
             ):
                 run.before = Former.of(entries, partition, _touched(keys[partition].values()))
-            for name, seed in seeded.items():
-                replica.seed(name, partition, seed.counts, seed.topic_ids, records=seed.records)
-                book.last_offset = max(book.last_offset, seed.last_offset)
-            for row in rows:
-                place = Position(partition, row.offset, row.timestamp_ms)
-                key = keys[partition][row.key]
-                if row.built:
-                    run.events += replica.build(place, key, row.value, records=row.commits)
-                else:
-                    run.events += replica.replay_decoded(place, key, row.value, commits=row.commits)
-            replica.begin()
-            if rows:
-                run.events += replica.end_moments(rows[-1].timestamp_ms)
-                book.last_offset = max(book.last_offset, rows[-1].offset)
+            run.follow(rows, keys[partition])
+            book.last_offset = max(book.last_offset, *(of.last_offset for of in seeded.values()), -1)
             if run.former is not None and note is not None:
                 _note_new_types(book.counters, counters)
                 run.take_over(note, rows)
@@ -326,7 +294,8 @@ class BundleReplay:
         rows: list[Row] = []
         for run in runs:
             changes = run.replica.take_changes()
-            groups, offsets = list(run.changed_groups(changes)), dict(run.changed_offsets(changes))
+            groups = list(run.changed_groups(changes))
+            offsets = {place: run.replica.packed_bucket(place) for place in sorted(changes.buckets)}
             changed = {(state.name,): entry for state, entry in groups} | offsets
             ended = [(name, *place) for name, places in changes.deleted.items() for place in ((), *places)]
             gone = set() if run.former is None else run.former.entries.keys() - changed.keys()
@@ -388,8 +357,7 @@ class PartitionReplay:
 
     partition: int
     book: PartitionLedger
-    replica: FirstReading
-    seeds: Mapping[str, Seed]
+    replica: Replica
     events: list[Event] = field(default_factory=list)
     former: Former | None = None
     """What was known of a partition that is read again."""
@@ -397,6 +365,16 @@ class PartitionReplay:
     """What was known of what is touched, where records may be missing."""
     stepped_over: Sequence[tuple[int, int, str]] = ()
     """Batches that could not be read: first offset, the one after it, and why."""
+
+    def follow(self, rows: Sequence[LogRow], keys: Mapping[bytes | None, DecodedKey]) -> None:
+        """Replay rows, by their decoded keys."""
+        for row in rows:
+            place = Position(self.partition, row.offset, row.timestamp_ms)
+            self.events += self.replica.replay_decoded(place, keys[row.key], row.value, commits=row.commits)
+        self.replica.begin()
+        if rows:
+            self.events += self.replica.end_moments(rows[-1].timestamp_ms)
+            self.book.last_offset = max(self.book.last_offset, rows[-1].offset)
 
     def with_own_id(self, event: Event) -> Event:
         """The event under an id of its own, where its offset was another record's before the log was cut off."""
@@ -464,13 +442,8 @@ class PartitionReplay:
         return _offsets(bucket for bucket in now if bucket is not None)
 
     def _bucket(self, name: str, held: OffsetBucket) -> OffsetBucket | None:
-        """A bucket that a group had, as it is now; one that was made of columns is loaded."""
-        at = name, held.topic, held.number
-        bucket = self.replica.buckets.get(at)
-        packed = self.seeds[name].packed.get((held.topic, held.number)) if name in self.seeds else None
-        if bucket is None and packed is not None:
-            bucket = self.replica.buckets[at] = load_offsets(*packed)
-        return bucket
+        """A bucket that a group had, as it is now."""
+        return self.replica.loaded_bucket((name, held.topic, held.number))
 
     def conclude(self, log_ms: int | None = None) -> None:
         """Close what is open and report what was withheld: the partition is at the end of the log.
@@ -492,16 +465,6 @@ class PartitionReplay:
             state = self.replica.groups.get(name)
             if state is not None and state.is_kept:
                 yield state, (stored.dump(state), snapshot.dump_group(state))
-
-    def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], Entry]]:
-        """(group, topic, bucket number) and the bucket."""
-        for place in sorted(changes.buckets):
-            bucket = self.replica.buckets.get(place)
-            if bucket is None:
-                name, topic, number = place
-                yield place, self.seeds[name].packed[topic, number]
-            else:
-                yield place, dump_offsets(bucket)
 
     def wait(self, changes: Changes) -> None:
         """Remember the groups that something has yet to be said of."""
@@ -535,6 +498,11 @@ def _note_new_types(known: Counters, again: Counters) -> None:
         known.newer_value_versions.setdefault(name, count)
 
 
+def _is_new(rows: pa.Table, known: AbstractSet[int]) -> bool:
+    """Whether there are rows of partitions of which nothing is known yet."""
+    return not known >= set(pc.unique(rows["partition"]).to_pylist())
+
+
 def _read_again(notes: Mapping[int, Note]) -> list[int]:
     return [partition for partition, note in notes.items() if note.again is not None and not note.unread]
 
@@ -543,7 +511,9 @@ def _offsets(buckets: Iterable[OffsetBucket]) -> dict[tuple[str, int], Committed
     return {(bucket.topic, partition): of for bucket in buckets for partition, of in bucket.offsets.items()}
 
 
-def _parts(log: list[LogRow], seeds: Seeds, also: Collection[int] = ()) -> Iterator[dict[int, list[LogRow]]]:
+def _parts(
+    log: list[LogRow], seeds: Mapping[int, Collection[str]], also: Collection[int] = ()
+) -> Iterator[dict[int, list[LogRow]]]:
     """Rows by partition: as many partitions at once as have `ROWS_AT_ONCE`, or the last of them has more.
 
     Each group that is seeded counts as a row; partitions that are named come also without any.

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from copy import copy
+from functools import partial
 from typing import Any, Final
 
 import pandas as pd
@@ -14,6 +15,7 @@ from coordinator_model.state.offsets import OffsetBucket
 from coordinator_model.state.packed_offsets import load_offsets
 from coordinator_model.state.snapshot import load_group
 from streaming.base.batch_rows import Row
+from streaming.query.first_reading import door
 from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
@@ -84,7 +86,8 @@ class Shard:
         built = self._built_until
         if note is not None and note.again is not None:
             built = {self.partition: 1 + max((row[1] for cells in packs for row in cells), default=0)}
-        batches = [packed([log_rows(cells)], [KEY], built_until=built, cut=cut, notes=lambda: notes) for cells in packs]
+        less = partial(door.without_history, live_from=built)
+        batches = [packed([log_rows(cells)], [KEY], less=less, cut=cut, notes=lambda: notes) for cells in packs]
         blobs = [blob for batch in batches for blob in batch["rows"].to_pylist()]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
 

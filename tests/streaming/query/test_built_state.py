@@ -1,6 +1,7 @@
 """Below the live tail only state is made: the same state as of every record, and no alarm that those do not raise."""
 
 from collections import Counter, defaultdict
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -21,8 +22,8 @@ from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import migration_view
 from lab.builders import group_metadata, member, offset_commit
 from lab.coordinator_events import consumer_join, consumer_leave, converted_to_consumer, speaks_classic
-from streaming.query import commit_compaction
-from streaming.query.commit_compaction import HIGHEST
+from streaming.query.first_reading import door
+from streaming.query.first_reading.last_records import ENDS, HIGHEST
 from streaming.query.row_codec import LogRow, packed, unpacked
 from tests.histories import History, LogRecord, TextStore, at, history, recording
 from tests.kafka_replay.held import held_by
@@ -34,7 +35,8 @@ from tests.streaming.shard import Shard, log_rows
 def read(records: list[LogRecord], built_until: dict[int, int]) -> list[LogRow]:
     """What a stateful task gets of these records in one micro-batch."""
     cells = [(*of.place, of.key, of.value) for of in records]
-    return unpacked(packed([log_rows(cells)], [0], built_until=built_until)["rows"].to_pylist()) if cells else []
+    less = partial(door.without_history, live_from=built_until)
+    return unpacked(packed([log_rows(cells)], [0], less=less)["rows"].to_pylist()) if cells else []
 
 
 def take(follower: FirstReading, row: LogRow) -> list[Event]:
@@ -116,7 +118,7 @@ def test_types_and_versions_are_the_model_s() -> None:
     known = {int(of): max(row.value.SCHEMA.versions) for of, row in RECORD_SCHEMAS.items()}
 
     assert known == {of: highest for of, highest in enumerate(HIGHEST.tolist()) if highest >= 0}
-    assert replica.ENDS == {*commit_compaction.ENDS}
+    assert replica.ENDS == {*ENDS}
 
 
 def alarms(events: list[Event]) -> Counter[tuple[str, str]]:
