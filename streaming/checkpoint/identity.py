@@ -35,7 +35,7 @@ what is recent; 5 keys that do not say of which partition of the log they are; 6
 
 STATEFUL_TASKS: Final = 1
 """Of a new state directory. Each costs a micro-batch 0.03 s of processor, whatever it brings; a first catch-up has all
-processors with one of them, too (`replay_shares.py`)."""
+processors with one of them, too (`first_reading`)."""
 
 
 RESUMABLE_LAYOUTS: Final = (3, 4, 5, 6)
