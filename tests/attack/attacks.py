@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 from confluent_kafka import Producer
@@ -256,7 +257,7 @@ def unreadable_batches(scene: Scene) -> None:
 
 
 def hung_workers(scene: Scene) -> None:
-    """Spark's workers are stopped (SIGSTOP) while records come; the stream is to be started again."""
+    """Spark's workers are stopped (SIGSTOP) while records come; the stream is to be started again, and ready."""
     hung, said = workers(scene.monitor), scene.logged().count("event=stream_restarted")
     for pid in hung:
         os.kill(pid, signal.SIGSTOP)
@@ -268,6 +269,7 @@ def hung_workers(scene: Scene) -> None:
     try:
         # Ten times the longest micro-batch so far may be minutes, where the first catch-up had little of the machine.
         until(is_started_again, 5 * SOON_SECONDS, "the stream is not started again")
+        until(lambda: scene.probe("/ready")[0] == HTTPStatus.OK, SOON_SECONDS, "it is not ready again")
     finally:
         scene.delete(["of-others"])
         for pid in hung:
