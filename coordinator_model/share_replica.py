@@ -13,11 +13,11 @@ from typing import Any, Final
 from coordinator_model.groups import share_partitions
 from coordinator_model.records.serde import UndecodableRecord, UnknownRecord
 from coordinator_model.records.share_state_types import (
-    SHARE_STATE_TOPIC,
     ShareStateRecord,
     ShareStateType,
     decode_share_state,
 )
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from coordinator_model.replica import Counters
 from coordinator_model.rules import share_records
 from coordinator_model.rules.share_redelivery import Redeliveries
@@ -46,12 +46,14 @@ class ShareReplica:
         gaps: ids of topics in which an offset may have no record, which a client then archives.
         live_from: as a `Replica`'s: below it nothing is an alarm; all is live of a partition that it does not name.
         redeliveries: gets what becomes done, of all that is live; for a replica of the whole log.
+        counters: of what was read before, to be counted on.
 
     Attributes:
         partitions: what is there, in the order in which it was first met.
         counters: of what was read.
         unknown_states: delivery state without a name → batches of records that had it.
         undecodable: records passed over since the caller last emptied the list, for its log.
+        changed: share partitions that changed, or ended, since the caller last emptied it.
     """
 
     def __init__(
@@ -61,15 +63,17 @@ class ShareReplica:
         gaps: Collection[str] = frozenset(),
         live_from: Mapping[int, int] | None = None,
         redeliveries: Redeliveries | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self._live_from = dict(live_from or {})
         self.redeliveries = redeliveries
         self._limits = {"": DEFAULT_DELIVERY_COUNT_LIMIT, **(delivery_count_limits or {})}
         self._gaps = frozenset(gaps)
         self.partitions: dict[SharePartitionId, SharePartition] = {}
-        self.counters = Counters()
+        self.counters = Counters() if counters is None else counters
         self.unknown_states: dict[str, int] = {}
         self.undecodable: list[tuple[Position, UndecodableRecord]] = []
+        self.changed: set[SharePartitionId] = set()
         self._by_group: dict[str, dict[SharePartitionId, None]] = {}
         self._crowds: dict[int, dict[SharePartitionId, None]] = {}
         """Partition of the log → share partitions of which much was given up within a minute."""
@@ -100,6 +104,13 @@ class ShareReplica:
         if now_ms is None and self.redeliveries is not None:
             events += self.redeliveries.judged()
         return self._reported(events)
+
+    def hold(self, held: SharePartition) -> None:
+        """Go on with a share partition as it was left; it is not held yet."""
+        self.partitions[held.id] = held
+        self._by_group.setdefault(held.id.group, {})[held.id] = None
+        if held.crowd is not None:
+            self._crowds.setdefault(held.log_partition, {})[held.id] = None
 
     def of_group(self, group: str) -> list[SharePartition]:
         """The share partitions of a group, by topic id and partition."""
@@ -140,8 +151,14 @@ class ShareReplica:
         if self.redeliveries is not None and held.last_offset >= 0 and self._is_live(position):
             self.redeliveries.note(id_.group, position, done)
         archived = [batch for batch in done if batch.state == ARCHIVED]
+        before = share_partitions.first_not_done(held)
         APPLY[record.type](held, record.value)
         held.log_partition, held.last_offset, held.last_ms = position
+        if share_partitions.first_not_done(held) != before:
+            held.moved_ms = position.timestamp_ms
+        if done:
+            held.done_ms = position.timestamp_ms
+        self.changed.add(id_)
         if not archived:
             return []
         self._crowds.setdefault(position.partition, {})[id_] = None
@@ -174,6 +191,7 @@ class ShareReplica:
             events += [] if held is None else share_records.over(held, now_ms)
             if held is None or held.crowd is None:
                 del crowds[id_]
+                self.changed.add(id_)
         if not crowds:
             del self._crowds[partition]
         return events
@@ -183,6 +201,7 @@ class ShareReplica:
         held = self.partitions.pop(id_, None)
         if held is None:
             return []
+        self.changed.add(id_)
         of_group = self._by_group[id_.group]
         del of_group[id_]
         if not of_group:
