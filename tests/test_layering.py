@@ -83,10 +83,10 @@ ROOMS: Final = {
 OF_THE_MODEL: Final = {
     "base": "kinds",
     "kafka": "wire records gates",
-    "query": "records state rules figures replica",
-    "end_offsets": "lag",
+    "query": "records state rules views figures replica share_replica",
+    "end_offsets": "records lag",
     "board": "records kinds state migration rules clocked gates views figures copies lag",
-    "watchers": "kinds state migration clocked gates figures",
+    "watchers": "records kinds state migration clocked gates figures",
     "polling": "wire records state groups migration rules",
     "checkpoint": "state",
     "metrics": "state migration rules clocked gates figures",

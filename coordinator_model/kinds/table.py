@@ -646,7 +646,8 @@ _ROWS: Final = (
         reads="Delivery states and counts that the share coordinator writes, the delivery limit of the group, and "
         "which topics may have offsets without a record.",
         limits="Each offset once in a state epoch. Of a share partition ten a minute; what is more is one of each "
-        "cause, with `records`, when the minute is over. Of recordings (`replay`): a monitor does not read that log.",
+        "cause, with `records`, when the minute is over. A monitor knows topics that are compacted, a recording also "
+        "those that transactions write to.",
         sentence=said.share_records_archived,
     ),
     Kind(

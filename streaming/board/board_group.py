@@ -13,18 +13,22 @@ from coordinator_model.views import group_view
 from coordinator_model.views.group_view import TopicNames
 from streaming.board.group_summary import StateText
 from streaming.board.offset_columns import OffsetColumns
+from streaming.board.share_partitions import NO_SHARES, OfGroup
 from streaming.end_offsets.store import Topic
 
 
 class BoardGroup(StateText):
-    """A group's name, its state, and its offset buckets by topic and number."""
+    """A group's name, its state, its offset buckets by topic and number, and its share partitions."""
 
-    __slots__ = ("buckets", "name")
+    __slots__ = ("buckets", "name", "shares")
 
-    def __init__(self, name: str, state: StateText, buckets: tuple[OffsetColumns, ...]) -> None:
+    def __init__(
+        self, name: str, state: StateText, buckets: tuple[OffsetColumns, ...], shares: OfGroup = NO_SHARES
+    ) -> None:
         self.block, self.at = state.block, state.at
         self.name = name
         self.buckets = buckets
+        self.shares = shares
 
     @property
     def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:

@@ -16,14 +16,9 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import never_committed, offset_rows
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_GROUP
+from streaming.board.share_partitions import share_lags
 from streaming.board.unread import EVERYTHING_IS_READ, Unread
-
-SHARE_LAG: Final = (
-    "share group: how far it got is in __share_group_state, and neither Kafka client here has the request for it "
-    "(DescribeShareGroupOffsets); kafka-share-groups.sh --describe shows it"
-)
-"""Why there is no lag of a share group."""
-
+from streaming.end_offsets.share_log import POLLED
 
 AT_ONCE: Final = 200
 """Groups whose lag is measured together: for one alone it costs ten times as much."""
@@ -97,7 +92,8 @@ def _with_lag(
         "owner": board.expectations.owner(held.name),
         "offsets": offsets,
         **lags.figures(number),
-        **({"lag_left_out": SHARE_LAG} if held.words.type == SHARE else {}),
+        "share_partitions": [of.view() for of in share_lags(held.shares, board.ends, now_ms)],
+        **_share_lag_left_out(board, held),
         "rebalances": held.state.counters.rebalances,
         "rebalancing_since": None if rebalance is None else rebalance.since_ms,
         "duplicates": {place: list(members) for place, members in duplicates.items()},
@@ -109,6 +105,14 @@ def _with_lag(
         **(UNKNOWN_IN_GROUP if held.words.polled else {}),
         **({"duplicates": None} if held.words.polled and not duplicates else {}),
     }
+
+
+def _share_lag_left_out(board: Board, held: BoardGroup) -> dict[str, str]:
+    """Why there is no lag of a share group, where none is known of any of its partitions."""
+    if held.words.type != SHARE:
+        return {}
+    why = POLLED if held.words.polled else board.ends.share_log.why_unknown
+    return {} if why is None else {"lag_left_out": why}
 
 
 def _with_age(board: Board, static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:

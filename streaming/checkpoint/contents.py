@@ -17,8 +17,9 @@ from streaming.checkpoint.files import CheckpointFiles
 from streaming.query.ledger import TaskLedger
 from streaming.query.progress import PartitionOffsets, offsets_of
 from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
+from streaming.query.share_task import stored_share_rows
 from streaming.query.state_cache import all_entries
-from streaming.query.state_keys import place_of
+from streaming.query.state_keys import SHARE_LOG, place_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,6 +145,8 @@ def stored_rows(spark: SparkSession, checkpoint: str, batch: int | None = None) 
     try:
         parts = {of: ahead.submit(_fetched, spark, checkpoint, of, columns, batch) for of, columns in _COLUMNS.items()}
         packs = [((partition, slot), pack) for partition, slot, pack in _values(_if_there(parts.pop(PACKS_STATE)))]
+        of_shares = [held for held in packs if held[0][0] >= SHARE_LOG]
+        packs = [held for held in packs if held[0][0] < SHARE_LOG]
         single = (
             (tuple(key), text)
             for variable in (GROUPS_STATE, OFFSETS_STATE)
@@ -152,6 +155,7 @@ def stored_rows(spark: SparkSession, checkpoint: str, batch: int | None = None) 
         yield from (_row(key, text) for key, text in all_entries(packs, single))
         for (text,) in _values(parts.pop(BOOK_STATE).result()):
             yield from _rows_of_ledger(text)
+        yield from stored_share_rows(of_shares)
     finally:
         # A stop meanwhile does not wait for it: it ends with the JVM.
         ahead.shutdown(wait=False, cancel_futures=True)

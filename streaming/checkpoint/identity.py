@@ -27,10 +27,10 @@ from streaming.base.errors import UsageError
 IDENTITY_FILE: Final = "monitor.json"
 
 
-STATE_LAYOUT: Final = 6
+STATE_LAYOUT: Final = 7
 """Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
 partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs; 4 none of
-what is recent; 5 keys that do not say of which partition of the log they are."""
+what is recent; 5 keys that do not say of which partition of the log they are; 6 no share partitions."""
 
 
 STATEFUL_TASKS: Final = 1
@@ -38,7 +38,7 @@ STATEFUL_TASKS: Final = 1
 processors with one of them, too (`replay_shares.py`)."""
 
 
-RESUMABLE_LAYOUTS: Final = (3, 4, 5)
+RESUMABLE_LAYOUTS: Final = (3, 4, 5, 6)
 """Beside our own: what such state lacks is made when it is first written."""
 
 

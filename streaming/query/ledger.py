@@ -78,6 +78,8 @@ class TaskLedger:
 
     partitions: dict[int, PartitionLedger] = field(default_factory=dict)
     timer_ms: int | None = None
+    share_waits: list[int] = field(default_factory=list)
+    """Partitions of the share coordinator's log of which something is to be said when a minute is over."""
     has_partitions: bool = True
     """Whether keys of entries say their partition (`state_keys.py`)."""
 
@@ -93,4 +95,4 @@ class TaskLedger:
             int(partition): PartitionLedger(**{**_BEFORE, **book, "counters": Counters(**book["counters"])})
             for partition, book in held["partitions"].items()
         }
-        return cls(ledgers, held["timer_ms"], held.get("has_partitions", False))
+        return cls(ledgers, held["timer_ms"], held.get("share_waits", []), held.get("has_partitions", False))

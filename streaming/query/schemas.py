@@ -49,6 +49,9 @@ class OutputRow(NamedTuple):
     shard           totals of an offsets partition, as JSON
     undecodable     where and why a record was passed over, as JSON
     unreadable      the same of a batch of records
+    share           figures of a share partition, as JSON; of no group, as those that follow
+    share_gone      which share partition has ended
+    share_log       totals of a partition of the share coordinator's log, as JSON
     """
 
     partition: int

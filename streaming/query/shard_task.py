@@ -33,6 +33,8 @@ from streaming.query.log_continuity import Note
 from streaming.query.replay_shares import Answer, shares_of, what_is_written, writes_only
 from streaming.query.row_codec import LogRow, notes_of, packed_output, partitions_cut, rows_of, unpacked_table
 from streaming.query.schemas import OutputRow
+from streaming.query.share_cells import told_apart
+from streaming.query.share_task import ShareTask
 from streaming.query.state_cache import StateCache, StateStore, entries_of, with_partitions
 from streaming.query.state_keys import Key
 from streaming.query.state_pipelining import put_many
@@ -122,8 +124,25 @@ class ShardTask:
         self._processes = processes
 
     def replay(self, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
-        """Replay packed rows (`row_codec.py`), each partition in the order of the log; yields packed output."""
-        book = self._load_ledger()
+        """Replay packed rows, each partition of a log in the order of the log; yields packed output.
+
+        Of the first log they are `row_codec.py`'s, of the second `share_cells.py`'s.
+        """
+        blobs, of_shares = told_apart(blobs)
+        if not of_shares:
+            yield from self._replay_log(self._load_ledger(), blobs, now_ms)
+            return
+        book, shares = self._load_ledger(), ShareTask(self._state.entries.packs)
+        yield from shares.replay(of_shares)
+        waits = {**dict.fromkeys(book.share_waits, True), **shares.waits}
+        waiting = sorted(of for of, is_waiting in waits.items() if is_waiting)
+        is_other, book.share_waits = waiting != book.share_waits, waiting
+        if blobs:
+            yield from self._replay_log(book, blobs, now_ms)
+        elif is_other:
+            self._finish(book, now_ms)
+
+    def _replay_log(self, book: TaskLedger, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
         rows = unpacked_table(blobs)
         # What is said of a partition is said to who has its ledger.
         own, *others = shares_of(rows, book.partitions, 1 if notes_of(rows) else self._processes)
@@ -155,6 +174,10 @@ class ShardTask:
         book = self._load_ledger()
         book.timer_ms = None
         yield from self._bundle.conclude(book, now_ms)
+        if book.share_waits:
+            shares = ShareTask(self._state.entries.packs)
+            yield from shares.conclude(book.share_waits, now_ms)
+            book.share_waits = [of for of in book.share_waits if shares.waits.get(of)]
         self._finish(book, now_ms)
 
     def _load_ledger(self) -> TaskLedger:
@@ -173,7 +196,7 @@ class ShardTask:
         """Keep one timer while something waits, and none else."""
         if book.timer_ms is not None:
             self._state.handle.deleteTimer(book.timer_ms)
-        waits = any(of.waiting for of in book.partitions.values())
+        waits = bool(book.share_waits) or any(of.waiting for of in book.partitions.values())
         book.timer_ms = now_ms + SETTLE_AFTER_MS if waits else None
         if book.timer_ms is not None:
             self._state.handle.registerTimer(book.timer_ms)

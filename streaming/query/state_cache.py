@@ -33,7 +33,7 @@ from pyspark.sql.streaming.stateful_processor import MapState
 
 from coordinator_model.state import snapshot
 from streaming.query.row_codec import dumped, loaded
-from streaming.query.state_keys import Key, is_stored, place_of, stored
+from streaming.query.state_keys import SHARE_LOG, Key, is_stored, place_of, stored
 from streaming.query.state_pipelining import get_many, put_many
 
 SLOTS: Final = 32
@@ -249,7 +249,10 @@ def with_partitions(state: StateStore) -> None:
     lately = dict(unpacked_entries(packs[LATELY])) if LATELY in packs else {}
     single = {key: text for of in (state.groups, state.offsets) for key, (text,) in list(of.iterator())}
     partitions = {
-        group: at[0] for at, pack in packs.items() if at[0] >= 0 for group in set(loaded(pack).column(0).to_pylist())
+        group: at[0]
+        for at, pack in packs.items()
+        if 0 <= at[0] < SHARE_LOG
+        for group in set(loaded(pack).column(0).to_pylist())
     }
     for entries in (single, lately):
         groups = {key[0]: snapshot.load_group(text) for key, text in entries.items() if len(key) == 1}

@@ -11,6 +11,10 @@ There are far fewer buckets than these numbers, so it is seen which is which. St
 
 from typing import Any, Final
 
+SHARE_LOG: Final = 1 << 20
+"""Where a partition stands for one of the share coordinator's log, this is added to its number: more than there are of
+the first log."""
+
 Key = tuple[Any, ...]
 """(group,) of a group; (group, topic, bucket number) of an offset bucket."""
 

@@ -10,9 +10,11 @@ from streaming.config.sections import Config
 from streaming.end_offsets.client import KafkaOffsetsClient
 from streaming.end_offsets.first_records import RecordLooks
 from streaming.end_offsets.sampler import EndOffsetSampler
+from streaming.end_offsets.share_log import POLLED
 from streaming.kafka import client_settings
 from streaming.kafka.cluster_client import ClusterClient
 from streaming.kafka.leader_epochs import LeaderEpochs
+from streaming.watchers import share_log_watch
 from streaming.watchers.broker_watch import BrokerWatch
 from streaming.watchers.clock_doubt import ClockJumps
 from streaming.watchers.cut_logs import CutLogs
@@ -23,6 +25,7 @@ from streaming.watchers.load_watch import LoadWatch
 from streaming.watchers.no_records import NoRecords
 from streaming.watchers.overdue_watch import OverdueWatch
 from streaming.watchers.session_timeouts import SessionTimeoutSampler
+from streaming.watchers.share_log_watch import ShareLogWatch
 
 
 class Watcher(Protocol):
@@ -99,8 +102,16 @@ def watchers(
         lambda: board.health.ready()[0],
         clock_ms,
     )
+    look_for_shares = None
+    if polled:
+        ends.share_log.see("off", POLLED)
+    elif config.share_groups.enabled is False:
+        ends.share_log.see("off")
+    else:
+        look_for_shares = share_log_watch.looking(client_settings.confluent_settings(kafka, "share-log"))
     # Coordinators of polled groups are asked anyway, and who is away for how long is in the log alone.
     asking = () if polled else (suspects, timeouts, loads)
     brokers = BrokerWatch(board, lambda: ClusterClient(settings("broker-watch")), publish, clock_ms)
+    shares = (ShareLogWatch(board, look_for_shares, clock_ms),) if look_for_shares is not None else ()
     looking = (no_records,) if config.end_offsets.read_records else ()
-    return [sampler, brokers, *asking, watch, lag, times, *looking, cut_logs]
+    return [sampler, brokers, *asking, watch, lag, times, *looking, cut_logs, *shares]

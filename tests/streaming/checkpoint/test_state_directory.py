@@ -205,7 +205,7 @@ def test_directory_from_before_layouts_had_numbers_is_refused(tmp_path: Path) ->
     held = {name: value for name, value in asdict(IDENTITY).items() if name != "state_layout"}
     (tmp_path / IDENTITY_FILE).write_text(json.dumps(held))
 
-    with pytest.raises(UsageError, match=r"state_layout None, accepted: 3, 4, 5 or \d; the release that wrote it"):
+    with pytest.raises(UsageError, match=r"state_layout None, accepted: 3, 4, 5, 6 or \d; the release that wrote it"):
         claim(tmp_path, IDENTITY)
 
 
@@ -217,7 +217,7 @@ def test_directory_that_an_older_release_left_is_refused_by_name_and_may_be_rebu
     identity = Identity(**{**held, "state_layout": STATE_LAYOUT})
     before = contents(tmp_path)
 
-    with pytest.raises(UsageError, match=f"state_layout 2, accepted: 3, 4, 5 or {STATE_LAYOUT}; .* or {REBUILD}"):
+    with pytest.raises(UsageError, match=f"state_layout 2, accepted: 3, 4, 5, 6 or {STATE_LAYOUT}; .* or {REBUILD}"):
         claim(tmp_path, identity)
     assert before == contents(tmp_path)
     assert "checkpoint/commits/0" in before
