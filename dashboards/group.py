@@ -174,7 +174,10 @@ _SHARES: Final = (
     timeseries_panel(
         TOPICS,
         "Given up",
-        [Query(signal="share_archived", legend="{{topic}}, {{why}}")],
+        [
+            Query(signal="share_given_up", legend="{{topic}}, {{why}}"),
+            Query(signal="share_archived", legend="{{topic}}, {{why}}, unclear ones too"),
+        ],
         span=8,
         bars=True,
     ),

@@ -582,6 +582,19 @@ _OFFSETS: Final = (
         "s",
     ),
     _increase(
+        "share_stalls",
+        "kafka_group_events_total",
+        "Share partitions that did not get on though records waited, and those that got over it.",
+        of='{GROUP, kind="share_partition_stalled"}',
+    ),
+    _increase(
+        "share_given_up",
+        "kafka_share_records_archived_total",
+        "Records of a share group that were given up for good, without those of which there may have been none.",
+        ("cluster", "group", "topic", "why"),
+        '{GROUP, why!="unclear"}',
+    ),
+    _increase(
         "share_archived",
         "kafka_share_records_archived_total",
         "Records of a share group that were given up for good: at the limit of deliveries, or rejected; unclear where "

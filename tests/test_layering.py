@@ -86,7 +86,7 @@ OF_THE_MODEL: Final = {
     "query": "records state rules views figures replica share_replica",
     "end_offsets": "records lag",
     "board": "records kinds state migration rules clocked gates views figures copies lag",
-    "watchers": "records kinds state migration clocked gates figures",
+    "watchers": "records kinds state migration rules clocked gates figures",
     "polling": "wire records state groups migration rules",
     "checkpoint": "state",
     "metrics": "state migration rules clocked gates figures",

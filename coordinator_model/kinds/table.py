@@ -651,13 +651,25 @@ _ROWS: Final = (
         sentence=said.share_records_archived,
     ),
     Kind(
+        name="share_partition_stalled",
+        severity=WARNING,
+        meaning="A share partition does not get on, though a member has it and records wait: for ten minutes nothing "
+        "became done (`nothing_done`), one record holds back so many later ones that nothing more is delivered "
+        "(`held_back`), or the partition is not initialized while records come (`not_initialized`).",
+        reads="The share coordinator's log, the end of the partition, who is assigned, and the clock.",
+        limits="Inferred: what members hold at the moment is not written. A record that is slow while later ones "
+        "become done is no stall before 2,000 offsets after it (`share.partition.max.record.locks`, as brokers have "
+        "it by default). Reported once more when it is over (`cleared`). By a running monitor alone.",
+        sentence=said.share_partition_stalled,
+    ),
+    Kind(
         name="share_redelivering",
         severity=WARNING,
         meaning="Members of a share group do not get done with what they take: for a quarter of an hour, a tenth or "
         "more of the records that became done had been delivered before, in vain.",
         reads="Delivery counts of the records that become done, in windows of five minutes.",
         limits="Three windows in a row, each with 20 such records at least. Reported once more when one is none of "
-        "these (`cleared`). Of recordings (`replay`): a monitor does not read that log.",
+        "these (`cleared`).",
         sentence=said.share_redelivering,
     ),
     Kind(

@@ -36,6 +36,7 @@ class ShareFigures(NamedTuple):
         done_ms: when an offset last became done; -1 where none did.
         written_ms: time of the last record of it.
         log_partition: of the share coordinator's log that it is in.
+        written_offset: of its last record there.
     """
 
     group: str
@@ -56,6 +57,7 @@ class ShareFigures(NamedTuple):
     done_ms: int
     written_ms: int
     log_partition: int
+    written_offset: int
 
     @classmethod
     def of(cls, held: SharePartition) -> Self:
@@ -85,6 +87,7 @@ class ShareFigures(NamedTuple):
             done_ms=held.done_ms,
             written_ms=held.last_ms,
             log_partition=held.log_partition,
+            written_offset=held.last_offset,
         )
 
     @classmethod

@@ -208,7 +208,7 @@ class Lags:
         """Group → what `ReadLag` has."""
         is_read = self.table.is_read
         return (
-            self._by_group(np.logical_or, is_read & self.waiting, False),
+            self._with_shares(self._by_group(np.logical_or, is_read & self.waiting, False), lambda of: of.waits),
             self._by_group(np.maximum, np.where(is_read, self.table.times_ms, -1), -1),
             self._by_group(np.add, (is_read & self.lost).astype(np.int64), 0),
             self._by_group(np.add, (is_read & self.unknown).astype(np.int64), 0),

@@ -193,6 +193,8 @@ class ShareSums(NamedTuple):
     max_records: int = -1
     max_seconds: float = float("nan")
     at_least: bool = False
+    waits: bool = False
+    """Whether a record waits to be done."""
 
 
 def sums_of(lags: Sequence[ShareLag]) -> ShareSums:
@@ -205,6 +207,7 @@ def sums_of(lags: Sequence[ShareLag]) -> ShareSums:
         max_records=max(records, default=-1),
         max_seconds=max(seconds, default=float("nan")),
         at_least=any(of.at_least for of in lags),
+        waits=any(of.stalled_since_ms is not None for of in lags),
     )
 
 

@@ -26,6 +26,7 @@ from streaming.watchers.no_records import NoRecords
 from streaming.watchers.overdue_watch import OverdueWatch
 from streaming.watchers.session_timeouts import SessionTimeoutSampler
 from streaming.watchers.share_log_watch import ShareLogWatch
+from streaming.watchers.share_watch import ShareWatch
 
 
 class Watcher(Protocol):
@@ -81,9 +82,12 @@ def watchers(
         unsettled_after_ms=config.alarms.unsettled_after_ms,
     )
 
+    share_groups = ShareWatch(board, publish)
+
     def look(lags: Lags, now_ms: int) -> None:
         suspects.look(lags, now_ms)
         loads.look(lags, now_ms)
+        share_groups.look(lags, now_ms)
 
     lag = LagSampler(
         board.lag_history, lambda: board.shown.groups, ends, lambda: board.health.ready()[0], clock_ms, look

@@ -48,6 +48,7 @@ SILENT: Final[dict[str, str]] = {
         (
             *("share_start_offset", "share_redelivered", "share_max_deliveries", "share_partition_stalled"),
             *("share_group_redelivered", "share_group_stalled", "share_archived", "share_orphans"),
+            *("share_stalls", "share_given_up"),
         ),
         "the recording has no share coordinator's log",
     ),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lab.builders import RecordBytes, topic_id
-from lab.coordinator_events import share_join
+from lab.coordinator_events import share_join, share_leave
 from lab.share_state import share_snapshot, share_snapshot_tombstone, share_update
 from streaming.board import group_answer
 from streaming.board.board import Board
@@ -207,3 +207,30 @@ def test_starting_over_forgets_all_of_it() -> None:
 
     assert not scene.board.shown.shares.groups
     assert "is still being read" in str(scene.board.ends.share_log.why_unknown)
+
+
+@pytest.mark.parametrize(
+    ("records", "codes"),
+    [
+        ([share_snapshot("queue", "t", 0)], ["consumers_stopped"]),
+        ([share_snapshot("queue", "t", 0), share_update("queue", "t", 0, (0, 99, 2, 1))], []),
+    ],
+)
+def test_a_share_group_without_members_while_records_wait_needs_a_look(records: list[RecordBytes], codes: Any) -> None:
+    """As any group; where all is done it does not."""
+    scene = Scene(*records)
+    board, later_ms = scene.board, NOW_MS + 700_000
+    board.apply(90, scene.shard.write(*share_leave("queue", "m", epoch=3), timestamp_ms=NOW_MS), NOW_MS)
+    shown = group_answer.view(board, "queue", later_ms)
+
+    assert shown is not None
+    assert codes == [of["code"] for of in shown["attention"]]
+
+
+def test_with_members_a_share_group_that_commits_nothing_is_none_that_should() -> None:
+    """`lag_without_commits` is about commits."""
+    scene = Scene(share_snapshot("queue", "t", 0))
+    shown = group_answer.view(scene.board, "queue", NOW_MS + 7_000_000)
+
+    assert shown is not None
+    assert [] == shown["attention"]
