@@ -59,10 +59,12 @@ class ShareLogWatch:
                 if not self._stopping.is_set():
                     self._outage.failed(error)
         if status.found == "readable":
-            logs = self._board.shown.shares.logs
+            shown = self._board.shown.shares
+            logs = shown.logs
             status.follow(
                 {place - SHARE_LOG: int(of["next_offset"]) for place, of in logs.items()},
                 unread=[place - SHARE_LOG for place, of in logs.items() if "owed" in of],
+                is_foreign=not shown.groups and any(of.get("undecodable_records") for of in logs.values()),
             )
             status.meet_ends(self._ends())
 

@@ -234,3 +234,15 @@ def test_with_members_a_share_group_that_commits_nothing_is_none_that_should() -
 
     assert shown is not None
     assert [] == shown["attention"]
+
+
+def test_a_group_with_members_and_no_state_says_so_after_a_while() -> None:
+    """Brokers may keep it elsewhere."""
+    scene = Scene()
+    soon = group_answer.view(scene.board, "queue", THEN_MS + 599_000)
+    late = group_answer.view(scene.board, "queue", THEN_MS + 600_000)
+
+    assert soon is not None
+    assert late is not None
+    assert "lag_left_out" not in soon
+    assert "group.share.persister.class.name" in late["lag_left_out"]

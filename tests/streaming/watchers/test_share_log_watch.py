@@ -1,5 +1,6 @@
 """The thread that looks for the share coordinator's log."""
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -94,3 +95,20 @@ def test_share_lag_is_known_when_the_log_is_read() -> None:
 
     assert is_known(board)
     assert {0: 1} == board.ends.share_log.positions
+
+
+def test_records_of_an_early_access_are_said_to_be_such() -> None:
+    """None of them decodes; as soon as one does, the log is what it should be."""
+    board, watch = watched(Looks((True, True)))
+    key, value = share_snapshot("s", "t", 0)
+    assert value is not None
+    shares = ShareShard()
+    rows = shares.write((key, value[:9]), timestamp_ms=THEN_MS)
+    totals = {**json.loads(rows[-1][3]), "undecodable_records": {"0": 1}}
+    board.apply(1, [*rows[:-1], (*rows[-1][:3], json.dumps(totals), "")], NOW_MS)
+    watch.check()
+    assert "brokers of 4.0, an early access" in str(board.ends.share_log.why_unknown)
+
+    board.apply(2, shares.write((key, value), timestamp_ms=THEN_MS), NOW_MS)
+    watch.check()
+    assert "early access" not in str(board.ends.share_log.why_unknown)
