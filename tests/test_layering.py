@@ -92,7 +92,7 @@ OF_THE_MODEL: Final = {
     "metrics": "state migration rules clocked gates figures",
     "recording": "records",
     "reports": "records kinds state migration rules views log_replica recording_clock",
-    "sinks": "state",
+    "sinks": "state views",
     "history": "records",
     "otlp": "state",
     "web": "kinds migration clocked gates",

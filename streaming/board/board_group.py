@@ -13,7 +13,7 @@ from coordinator_model.views import group_view
 from coordinator_model.views.group_view import TopicNames
 from streaming.board.group_summary import StateText
 from streaming.board.offset_columns import OffsetColumns
-from streaming.board.share_partitions import NO_SHARES, OfGroup
+from streaming.board.share_partitions import NO_SHARES, OfGroup, share_views
 from streaming.end_offsets.store import Topic
 
 
@@ -50,7 +50,8 @@ class BoardGroup(StateText):
 
     def group_view(self, topic_names: TopicNames, now_ms: int | None = None) -> dict[str, Any]:
         """GROUP at a moment; without one, at its last record's."""
-        return group_view.group_view(self.state, self.offsets, topic_names, now_ms)
+        view = group_view.group_view(self.state, self.offsets, topic_names, now_ms)
+        return {**view, "share_partitions": share_views(self.shares, topic_names)}
 
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
         """How many partitions of subscribed topics no member holds; None where that is not known."""

@@ -11,6 +11,7 @@ was made again, is shown in no group, and counted.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import lag
@@ -131,6 +132,12 @@ def share_lags(shares: OfGroup, ends: EndOffsets, now_ms: int) -> list[ShareLag]
         if name is None or not _is_another(ends, name, topic_id):
             found.append(_measured(figures, name, ends, now_ms))
     return sorted(found, key=lambda of: (of.topic, of.figures.partition))
+
+
+def share_views(shares: OfGroup, topic_names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Share partitions of a GROUP, without lag, by topic and partition."""
+    views = [of.view(topic_names.get(of.topic_id, of.topic_id)) for of in shares.values()]
+    return sorted(views, key=itemgetter("topic", "partition", "topic_id"))
 
 
 def orphans(shown: SharesShown, groups: Mapping[str, Any], ends: EndOffsets) -> int | None:

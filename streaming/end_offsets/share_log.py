@@ -54,6 +54,10 @@ class ShareLogStatus:
         """Take what was seen of the topic, with a reason in place of the usual one."""
         self.found, self._why_not = found, why_not
 
+    def relay(self, why_unknown: str | None) -> None:
+        """Take what another monitor says of it, from whose topics a board is filled."""
+        self.found, self._why_not, self._is_read = "readable" if why_unknown is None else "off", why_unknown, True
+
     def follow(self, positions: Mapping[int, int], unread: Iterable[int] = (), *, is_foreign: bool = False) -> None:
         """Take how far it is read, and of which partitions records were planned that could not be read.
 

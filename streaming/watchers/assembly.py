@@ -41,12 +41,14 @@ class Watcher(Protocol):
         ...
 
 
-def watchers(
+def watchers(  # noqa: PLR0913 - where they ask, what they feed, and whose board it is
     config: Config,
     board: Board,
     publish: Callable[[Sequence[Mapping[str, Any]]], object],
     clock_ms: Callable[[], int],
     ends_file: Path | None,
+    *,
+    reads_log: bool = True,
 ) -> list[Watcher]:
     """All of them, in the order to be started.
 
@@ -56,6 +58,7 @@ def watchers(
         publish: takes events that no record showed, each with its id.
         clock_ms: the wall clock.
         ends_file: where the histories of log ends survive a restart; None for nowhere.
+        reads_log: whether this monitor reads logs itself, where groups are not polled; else another one's topics.
     """
     kafka, ends, polled = config.kafka, board.ends, config.source.kind == "admin"
 
@@ -111,7 +114,7 @@ def watchers(
         ends.share_log.see("off", POLLED)
     elif config.share_groups.enabled is False:
         ends.share_log.see("off")
-    else:
+    elif reads_log:
         look_for_shares = share_log_watch.looking(client_settings.confluent_settings(kafka, "share-log"))
     # Coordinators of polled groups are asked anyway, and who is away for how long is in the log alone.
     asking = () if polled else (suspects, timeouts, loads)
