@@ -9,10 +9,12 @@ nothing has asked for before.
 import gc
 import json
 import os
+import pickle
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +26,7 @@ from coordinator_model.figures import stored
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
+from coordinator_model.state.packed_offsets import dump_offsets
 from lab.builders import topic_id
 from streaming.base import gc_tuning
 from streaming.board.board import Board, Row
@@ -92,19 +95,20 @@ def _make(groups: int, file: Path) -> None:
     for offset, record in enumerate(log.records(Plan.of(groups, rounds=_ROUNDS), Expected(), _TIME_MS, {})):
         replica.replay(Position(record.partition, offset, record.timestamp_ms), record.key, record.value)
     replica.settle()
-    with file.open("w", encoding="utf-8") as out:
+    with file.open("wb") as out:
         for state in replica.groups.values():
-            out.write(json.dumps([state.partition, "group", state.name, stored.dump(state)]) + "\n")
+            row = Row(state.partition, "group", state.name, stored.dump(state), snapshot.dump_group(state))
+            pickle.dump(row, out)
         for (name, _, _), bucket in replica.buckets.items():
-            out.write(json.dumps([0, "offsets", name, snapshot.dump_offsets(bucket)]) + "\n")
+            pickle.dump(Row(0, "offsets", name, *dump_offsets(bucket)), out)
 
 
 def _rows(file: Path, kind: str) -> Iterator[Row]:
-    with file.open(encoding="utf-8") as lines:
-        for line in lines:
-            partition, of_kind, name, payload = json.loads(line)
-            if of_kind == kind:
-                yield partition, kind, name, payload, ""
+    with file.open("rb") as rows, suppress(EOFError):
+        while True:
+            row: Row = pickle.load(rows)  # noqa: S301 - of the process that started us
+            if row.kind == kind:
+                yield row
 
 
 def resident() -> int:

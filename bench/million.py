@@ -31,9 +31,9 @@ from bench.query import Query, open_session
 from bench.stage import Log, Monitored, Stage, note
 from bench.steady import add_batches
 from bench.writer import Trickle
+from streaming.base.batch_rows import Row
 from streaming.config.loading import Config
 from streaming.query.row_codec import packed_output
-from streaming.query.schemas import OutputRow
 
 SETTINGS: Final[Mapping[str, dict[str, Any]]] = {
     "spark": {"driver_memory": "4g", "trigger_interval_ms": 1_000},
@@ -120,9 +120,9 @@ class _Kept:
     """A sink that keeps what leaves the stateful step, as the driver gets it."""
 
     def __init__(self) -> None:
-        self.batches: list[Sequence[OutputRow]] = []
+        self.batches: list[Sequence[Row]] = []
 
-    def apply(self, _batch_id: int, rows: Sequence[OutputRow], _now_ms: int) -> None:
+    def apply(self, _batch_id: int, rows: Sequence[Row], _now_ms: int) -> None:
         """Keep them; nothing is done with them while somebody waits."""
         self.batches.append(rows)
 

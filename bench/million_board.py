@@ -20,14 +20,13 @@ from bench import log, truth
 from bench.board_memory import resident
 from bench.log import Commits, Expected, Plan
 from coordinator_model.replica import Replica
-from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
+from coordinator_model.state.packed_offsets import dump_offsets
 from streaming.base import gc_tuning
 from streaming.board.board import Board, Row
 from streaming.board.board_group import BoardGroup
 from streaming.end_offsets.store import EndOffsets
 from streaming.query.row_codec import unpacked_output
-from streaming.query.schemas import OutputRow
 
 _MIB: Final = 2**20
 _TIME_MS: Final = 1_795_236_417_050
@@ -92,7 +91,7 @@ def _packs(file: Path) -> list[bytes]:
     return packs
 
 
-def _stored(directory: Path) -> Iterator[OutputRow]:
+def _stored(directory: Path) -> Iterator[Row]:
     """Rows as they are read back at a restart: all groups, all offsets, all partitions; without events."""
     for kind in ("group", "offsets", "shard"):
         for file in sorted(directory.glob("rows-*")):
@@ -115,7 +114,7 @@ def _trickle(plan: Plan, active: int, batches: int) -> Iterator[list[Row]]:
             replica.replay(Position(made.partition, offset, made.timestamp_ms), made.key, made.value)
             offset += 1
         replica.settle()
-        yield [(0, "offsets", name, snapshot.dump_offsets(of), "") for (name, _, _), of in replica.buckets.items()]
+        yield [Row(0, "offsets", name, *dump_offsets(of)) for (name, _, _), of in replica.buckets.items()]
 
 
 def _require(directory: Path, board: Board) -> None:
@@ -138,7 +137,7 @@ def _require_same(right: Groups, groups: Groups) -> None:
 def _held(held: BoardGroup | None) -> tuple[object, ...] | None:
     if held is None:
         return None
-    return held.text, [of.text for of in held.buckets]
+    return held.text, [of.packed for of in held.buckets]
 
 
 def _require_moved(directory: Path, board: Board, names: Collection[str], rounds: int) -> None:

@@ -19,6 +19,7 @@ Reading order, each room using only those above it:
     views        what is shown of a group
     figures      what is asked of every group: a table
     replica      the whole: records in, events out
+    first_reading          the same of a log that is read for the first time: state alone, up to its live tail
     share_replica          the same of the share coordinator's log: share partitions
     copies, log_replica    groups with records in two partitions; the replica of all partitions
     lag, recording_clock    the arithmetic of lag; the clock of a recording

@@ -30,12 +30,13 @@ from coordinator_model.records.serde import (
     decode_key,
     decode_value,
 )
-from coordinator_model.rules import beginning, deletions, epochs, offset_commits, rewinds, static_absences, steps
+from coordinator_model.rules import deletions, epochs, offset_commits, rewinds, static_absences, steps
 from coordinator_model.state.events import INFO, Event
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.offsets import ZERO_TOPIC_ID, CommittedOffset, OffsetBucket, bucket_number
+from coordinator_model.state.packed_offsets import PackedOffsets, dump_offsets
 
 HANDLERS: Final[dict[RecordType, Callable[[Membership, Any, Any], None]]] = {
     RecordType.GROUP_METADATA: classic.replay_group_metadata,
@@ -172,8 +173,6 @@ class Replica:
         self._store: GroupStore = store if store is not None else NoStore()
         self._changes = Changes()
         self._open: dict[str, None] = {}
-        self._built: dict[str, None] = {}
-        """Groups of which state was built, and whose rules have not begun."""
         self._begun_anew: set[str] = set()
         """Groups that ended while this replica watched: what the store has of them is of a former incarnation."""
 
@@ -210,89 +209,6 @@ class Replica:
                 if type_ is None or newer is None:
                     return []
                 return self._newer(position, type_, newer, undecodable.group_name, commits)
-
-    def build(self, position: Position, key: DecodedKey, value: bytes | None, *, records: int = 1) -> list[Event]:
-        """Make state of one record from below the live tail, without a rule; it stands for so many of its key.
-
-        `begin` is to be called after the last of some. Rules that have followed the group so far are left behind by a
-        membership record, as they cannot judge what was left out before it; its commits they follow.
-        """
-        decoded = decode_value(key, value)
-        if not isinstance(decoded, Record) or decoded.newer:
-            return self.replay_decoded(position, key, value)
-        name = decoded.group_name
-        state = self.known(name)
-        events: list[Event] = []
-        if state is not None and not state.built:
-            if decoded.type in OFFSET_TYPES:
-                return self.replay_decoded(position, key, value, commits=records)
-            events = self._of_live_tail(self._settle(name))
-            state = self.known(name)
-        if state is None:
-            state = self.group(name, position.partition)
-        state.built = True
-        self.counters.records += records
-        self._built.setdefault(name)
-        if decoded.type in OFFSET_TYPES:
-            self._build_offset(state, decoded, records)
-            return events
-        HANDLERS[decoded.type](state.membership, decoded.key, decoded.value)
-        if position.offset > state.last_step_offset:
-            state.last_step_ms, state.last_step_offset = position.timestamp_ms, position.offset
-        self._changes.groups.add(name)
-        if value is None and decoded.type in ENDS and not state.exists:
-            self._forget(state)
-        return events
-
-    def seed(
-        self,
-        name: str,
-        partition: int,
-        counts: Mapping[tuple[str, int], int],
-        topic_ids: Mapping[str, str],
-        *,
-        records: int,
-    ) -> None:
-        """As `build`, of all commits of a group of which nothing is known yet; its buckets are in the store already.
-
-        Args:
-            name: of the group.
-            partition: of the log.
-            counts: (topic, bucket number) → how many offsets there are.
-            topic_ids: topic → its id, where commits name one.
-            records: how many the offsets stand for.
-        """
-        state = self.group(name, partition)
-        state.built = True
-        self.counters.records += records
-        self._built.setdefault(name)
-        for (topic, number), count in counts.items():
-            offset_commits.count_first(state, topic, number, count)
-            self._changes.buckets.add((name, topic, number))
-        state.topic_ids.update((topic, (id_,)) for topic, id_ in topic_ids.items())
-        self._changes.groups.add(name)
-
-    def begin(self, name: str | None = None) -> None:
-        """Let the rules begin with what was built, of one group or all: from here on they may follow."""
-        for built in list(self._built) if name is None else [name]:
-            del self._built[built]
-            if built not in self._changes.groups:
-                continue  # nothing but commits to offsets that it has, or tombstones of what is not there
-            state = self.groups[built]
-            if state.exists:
-                self.groups[built] = beginning.begun(state)
-            else:
-                self._forget(state)
-
-    def _build_offset(self, state: GroupState, record: Record, records: int) -> None:
-        name, topic, partition = state.name, record.key.topic, record.key.partition
-        number = bucket_number(partition)
-        bucket = self.buckets.get((name, topic, number)) or self._bucket(name, topic, number)
-        if record.value is None and partition not in bucket.offsets:
-            return
-        self._changes.buckets.add((name, topic, number))
-        if offset_commits.build(state, bucket, record, records):
-            self._changes.groups.add(name)
 
     def end_moments(self, now_ms: int) -> list[Event]:
         """End the moments in which offsets went or went back, at this time of the log.
@@ -373,9 +289,18 @@ class Replica:
         changes, self._changes = self._changes, Changes()
         return changes
 
+    def begin(self, name: str | None = None) -> None:
+        """Let the rules begin, of one group or all: they have followed all of it."""
+
+    def loaded_bucket(self, place: tuple[str, str, int]) -> OffsetBucket | None:
+        """A group's bucket of a topic, by its number, if records of it were replayed here."""
+        return self.buckets.get(place)
+
+    def packed_bucket(self, place: tuple[str, str, int]) -> PackedOffsets:
+        """The same of one that changed, as it is kept."""
+        return dump_offsets(self.buckets[place])
+
     def _replay_known(self, position: Position, record: Record, commits: int) -> list[Event]:
-        if self._built and record.group_name in self._built:
-            self.begin(record.group_name)
         if record.type in OFFSET_TYPES:
             return self._replay_offset(position, record, commits)
         return self._replay_membership(position, record)
@@ -517,8 +442,8 @@ class Replica:
             events = self._moments_before(state, position)
             if record.value is not None:
                 rewinds.note_commit(state, position.timestamp_ms, topic, partition, record.value.offset)
-        if offset_commits.commit_forward(state, bucket, record):
-            bucket.commits += commits
+        if offset_commits.is_plain(state, bucket, record):
+            offset_commits.take(state, bucket, record, commits)
             self._changes.buckets.add((name, topic, number))
             return events
         if record.value is None and partition not in bucket.offsets:
@@ -531,8 +456,7 @@ class Replica:
         if record.value is None:
             findings = offset_commits.delete(state, bucket, position, partition)
         else:
-            bucket.commits += commits
-            findings = offset_commits.commit(state, bucket, position, record)
+            findings = offset_commits.commit(state, bucket, position, record, commits)
         if findings is None:
             return events
         if _is_awaited(state):

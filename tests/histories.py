@@ -28,7 +28,8 @@ from coordinator_model.state.events import INFO, Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
-from coordinator_model.state.snapshot import dump_group, dump_offsets, load_group, load_offsets
+from coordinator_model.state.packed_offsets import PackedOffsets, dump_offsets, load_offsets
+from coordinator_model.state.snapshot import dump_group, load_group
 from coordinator_model.views.group_view import group_view
 from lab.builders import RecordBytes, topic_id
 from streaming.recording.file_format import open_recording
@@ -226,11 +227,11 @@ class Reported:
 
 
 class TextStore:
-    """A checkpoint that holds only text; what is read from it shares nothing with what was written."""
+    """A checkpoint that holds only text and bytes; what is read from it shares nothing with what was written."""
 
     def __init__(self) -> None:
         self.groups: dict[str, str] = {}
-        self.buckets: dict[tuple[str, str, int], str] = {}
+        self.buckets: dict[tuple[str, str, int], PackedOffsets] = {}
         self._counters = Counters()
 
     def load_group(self, name: str) -> GroupState | None:
@@ -238,8 +239,8 @@ class TextStore:
         return None if text is None else load_group(text)
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        text = self.buckets.get((group, topic, number))
-        return None if text is None else load_offsets(text)
+        packed = self.buckets.get((group, topic, number))
+        return None if packed is None else load_offsets(*packed)
 
     def counters(self) -> Counters:
         held = self._counters

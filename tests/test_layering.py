@@ -83,7 +83,7 @@ ROOMS: Final = {
 OF_THE_MODEL: Final = {
     "base": "kinds",
     "kafka": "wire records gates",
-    "query": "records state rules views figures replica share_replica",
+    "query": "records state rules views figures first_reading replica share_replica",
     "end_offsets": "records lag",
     "board": "records kinds state migration rules clocked gates views figures copies lag",
     "watchers": "records kinds state migration rules clocked gates figures",
@@ -131,6 +131,9 @@ KEPT_APART: Final = (
     ("streaming.spark.java", "streaming.spark.[!c]*", "it does, with cds_archive"),
     ("streaming.spark.cds_archive", "streaming.[!b]*", "java does"),
 )
+
+# Room within a room → its door, which alone is imported from outside it.
+DOORS: Final = {"streaming.query.first_reading": "streaming.query.first_reading.door"}
 
 # Commands that need no Kafka and no Spark: what they load, their imports' imports included, is ours, small and quick.
 LIGHT_COMMANDS: Final = ("streaming.cli.decode", "streaming.cli.replay")
@@ -317,6 +320,18 @@ def test_kept_apart(who: str, what: str, why: str) -> None:
     }
 
     assert set() == crossing, why
+
+
+@pytest.mark.parametrize(("room", "door"), DOORS.items())
+def test_a_room_with_a_door_is_entered_by_it(room: str, door: str) -> None:
+    """What is behind it may change without a look at who uses it."""
+
+    def past_it(module: str) -> set[str]:
+        inside = {name for name in imports(module) if name == room or name.startswith(f"{room}.")}
+        return set() if module.startswith(f"{room}.") else inside - {door}
+
+    assert {} == breaking(modules(), past_it)
+    assert any(door in imports(module) for module in modules() if not module.startswith(room))
 
 
 @pytest.mark.parametrize("command", LIGHT_COMMANDS)

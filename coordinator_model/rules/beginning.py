@@ -1,6 +1,6 @@
 """Where rule memory begins: with what the state says at the live tail, when no rule has seen how it came about.
 
-Below the live tail nothing may be alarmed, so only state is made of its records (`Replica.build`), as a coordinator
+Below the live tail nothing may be alarmed, so only state is made of its records (`first_reading.py`), as a coordinator
 does that loads a partition. Then the group is looked at once, as if all of it had been written with its last record:
 
     what rules remember                                     begins

@@ -29,8 +29,7 @@ what a log is full of, and it takes the short way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_model.migration import downgrade_check, upgrade_check
 from coordinator_model.records.serde import Record
@@ -52,106 +51,111 @@ TOPIC_IDS_KEPT: Final = 4
 """Ids of a topic that are remembered: a commit to the former one may yet come, many topics ago none does."""
 
 
-def commit_forward(state: GroupState, bucket: OffsetBucket, record: Record) -> bool:
-    """Take the short way if the record is a plain commit: one that `commit` would find nothing in. False if it is not.
+class Taken(NamedTuple):
+    """What a commit did to the state.
+
+    Attributes:
+        former: the partition's offset before it.
+        known_ids: of the topic, before it; None where it names none that is new.
+        goes_back: whether it is a rewind.
+    """
+
+    former: CommittedOffset | None
+    known_ids: tuple[str, ...] | None
+    goes_back: bool
+
+
+def is_plain(state: GroupState, bucket: OffsetBucket, record: Record) -> bool:
+    """Whether a record is a plain commit: it changes its bucket alone, whatever the group is doing.
 
     Forward from an offset there is, of a topic that is known, and nothing is waited for since a downgrade.
     """
     value: Any = record.value
-    partition = record.key.partition
-    former = bucket.offsets.get(partition)
+    former = bucket.offsets.get(record.key.partition)
     if former is None or value is None or value.offset < former.offset or state.migration.downgrade is not None:
         return False
     topic_id = getattr(value, "topic_id", ZERO_TOPIC_ID)
-    if topic_id == ZERO_TOPIC_ID:
-        topic_id = None
-    elif topic_id not in state.topic_ids.get(bucket.topic, ()):
-        return False
-    if other_version(record.value_version or 0, topic_id) is not None:
-        return False
-    bucket.offsets[partition] = CommittedOffset(
-        value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, topic_id
-    )
-    return True
+    return topic_id == ZERO_TOPIC_ID or topic_id in state.topic_ids.get(bucket.topic, ())
 
 
-def commit(state: GroupState, bucket: OffsetBucket, place: Position, record: Record) -> list[Finding] | None:
-    """Apply one offset commit, which has a value; None where nothing but the bucket changed."""
-    partition: int = record.key.partition
-    former = bucket.offsets.get(partition)
-    committed = bucket.offsets[partition] = offset_of(record)
-    known_topic = committed.topic_id is None or committed.topic_id in state.topic_ids.get(bucket.topic, ())
-    downgraded = state.migration.downgrade is not None
-    back_again = downgraded and downgrade_check.offset_came(state, bucket.topic, partition, committed.offset)
-    if bucket.topic in state.lost_offsets:
-        shown = _after_deletion(state, place, bucket.topic, partition, former, committed)
-        if shown is not None:
-            first = _first_offset(state, bucket) if former is None else []
-            return [*first, *shown]
-    if former is not None and not goes_back(former.offset, committed.offset) and known_topic:
-        return [] if back_again else None
-    detail = {"topic": bucket.topic, "partition": partition, "to": committed.offset}
-    if former is not None:
-        detail["from"] = former.offset
-    recreated = list(_recreated(state, committed.topic_id, detail))
+def take(
+    state: GroupState, bucket: OffsetBucket, record: Record, commits: int, *, is_other: bool = False
+) -> Taken | None:
+    """What a commit does to the state, whether rules follow the group or not; None where it changes the bucket alone.
+
+    Args:
+        state: of the group.
+        bucket: of the partition.
+        record: the commit, which has a value.
+        commits: how many of its key it stands for.
+        is_other: whether the former offset is known to be of a topic that is gone.
+    """
+    topic, partition = bucket.topic, record.key.partition
+    former, committed = bucket.offsets.get(partition), offset_of(record)
+    bucket.offsets[partition] = committed
+    bucket.commits += commits
+    named, known = committed.topic_id, state.topic_ids.get(topic, ())
+    is_back = former is not None and goes_back(former.offset, committed.offset)
+    if former is not None and not is_back and (named is None or named in known):
+        return None
+    if former is not None and is_back and not is_other:
+        id_now = named or known_id(state, topic)
+        if None not in (former.topic_id, id_now) and former.topic_id != id_now:
+            # Offsets of two topics of one name: none of them was gone back on.
+            is_other, named = True, id_now
+    is_new = named is not None and named not in known
+    if named is not None and is_new:
+        note_id(state, topic, named)
     if former is None:
-        return [*_first_offset(state, bucket), *recreated]
-    id_now = committed.topic_id or known_id(state, bucket.topic)
-    other_topic = None not in (former.topic_id, id_now) and former.topic_id != id_now
-    if other_topic and committed.topic_id is None and id_now not in state.topic_ids.get(bucket.topic, ()):
-        recreated = [replace(of, inferred=True) for of in _recreated(state, id_now, detail)]
-    if not goes_back(former.offset, committed.offset) or recreated or other_topic:
-        # Offsets of two topics of one name: none of them was gone back on.
-        return recreated
-    bucket.rewinds += 1
-    downgrade_check.offset_went(state, bucket.topic, partition, former.offset)
-    upgrade_check.offset_went(state, place, bucket.topic, partition, former.offset)
-    is_clear = None not in (former.topic_id, id_now)
+        count_first(state, topic, bucket.number)
+    is_back = is_back and not is_other and not (is_new and known)
+    bucket.rewinds += is_back
+    return Taken(former, known if is_new else None, is_back)
+
+
+def commit(
+    state: GroupState, bucket: OffsetBucket, place: Position, record: Record, commits: int
+) -> list[Finding] | None:
+    """Apply one offset commit, which has a value; None where nothing but the bucket changed."""
+    topic, partition = bucket.topic, record.key.partition
+    former, committed = bucket.offsets.get(partition), offset_of(record).offset
+    downgraded = state.migration.downgrade is not None
+    back_again = downgraded and downgrade_check.offset_came(state, topic, partition, committed)
+    shown = _after_deletion(state, place, topic, former, record) if topic in state.lost_offsets else None
+    taken = take(state, bucket, record, commits, is_other=shown is not None)
+    first = list(existence.announce(state)) if former is None and state.step is None else []
+    if shown is not None:
+        return [*first, *shown]
+    if taken is None:
+        return [] if back_again else None
+    recreated = list(_recreated(state, taken, bucket, partition))
+    if former is None or not taken.goes_back:
+        return [*first, *recreated]
+    downgrade_check.offset_went(state, topic, partition, former.offset)
+    upgrade_check.offset_went(state, place, topic, partition, former.offset)
+    is_clear = None not in (former.topic_id, bucket.offsets[partition].topic_id or known_id(state, topic))
     rewinds.note(
         state,
         place,
-        (bucket.topic, partition),
+        (topic, partition),
         before=former.offset,
-        to=committed.offset,
+        to=committed,
         unclear_since_ms=None if is_clear else former.commit_timestamp_ms,
     )
     return []
 
 
-def build(state: GroupState, bucket: OffsetBucket, record: Record, commits: int) -> bool:
-    """Make state of one record and nothing else; whether more than the bucket changed.
-
-    A value stands for so many of its key; a tombstone is that of an offset that is held.
-    """
-    partition: int = record.key.partition
-    former = bucket.offsets.get(partition)
-    if record.value is None:
-        del bucket.offsets[partition]
-        state.offset_count -= 1
-        if not state.exists:
-            state.topic_ids.clear()  # it may have ended: what comes then is of another group
-        return True
-    committed = bucket.offsets[partition] = offset_of(record)
-    topic_id = committed.topic_id
-    bucket.commits += commits
-    known = state.topic_ids.get(bucket.topic, ())
-    is_new = topic_id is not None and topic_id not in known
-    if topic_id is not None and is_new:
-        state.topic_ids[bucket.topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
-    if former is None:
-        count_first(state, bucket.topic, bucket.number)
-        return True
-    same_topic = None in (former.topic_id, topic_id) or former.topic_id == topic_id
-    bucket.rewinds += goes_back(former.offset, committed.offset) and same_topic and not (is_new and known)
-    return is_new
+def drop(state: GroupState, bucket: OffsetBucket, partition: int) -> CommittedOffset:
+    """What the tombstone of an offset that is held does to the state; returns the offset."""
+    state.offset_count -= 1
+    return bucket.offsets.pop(partition)
 
 
 def delete(state: GroupState, bucket: OffsetBucket, place: Position, partition: int) -> list[Finding]:
     """Apply the tombstone of an offset that is held. A group that only committed may be gone with it."""
-    deleted = bucket.offsets.pop(partition)
+    deleted = drop(state, bucket, partition)
     downgrade_check.offset_went(state, bucket.topic, partition, deleted.offset)
     upgrade_check.offset_went(state, place, bucket.topic, partition, deleted.offset)
-    state.offset_count -= 1
     age_ms, may_be = None, list[str]()
     if deleted.commit_timestamp_ms >= 0:
         age_ms = max(0, place.timestamp_ms - deleted.commit_timestamp_ms)
@@ -196,19 +200,19 @@ def offset_of(record: Record) -> CommittedOffset:
     )
 
 
-def _recreated(state: GroupState, topic_id: str | None, detail: dict[str, Any]) -> Iterator[Finding]:
+def _recreated(state: GroupState, taken: Taken, bucket: OffsetBucket, partition: int) -> Iterator[Finding]:
     """A commit that names an id which none of the group did before: the topic was deleted and recreated.
 
     Once per id, whichever partition commits first, and also where the former topic's offsets are gone already.
     Commits without an id, as all in transactions are, say nothing.
     """
-    topic = detail["topic"]
-    known = state.topic_ids.get(topic, ())
-    if topic_id is None or topic_id in known:
-        return
-    state.topic_ids[topic] = (*known, topic_id)[-TOPIC_IDS_KEPT:]
-    if known:
-        yield Finding("topic_recreated", {**detail, "former_topic_id": known[-1], "topic_id": topic_id})
+    if taken.known_ids:
+        committed, topic = bucket.offsets[partition], bucket.topic
+        detail = {"topic": topic, "partition": partition, "to": committed.offset}
+        if taken.former is not None:
+            detail["from"] = taken.former.offset
+        ids = {"former_topic_id": taken.known_ids[-1], "topic_id": state.topic_ids[topic][-1]}
+        yield Finding("topic_recreated", {**detail, **ids}, inferred=committed.topic_id is None)
 
 
 def known_id(state: GroupState, topic: str) -> str | None:
@@ -228,15 +232,11 @@ def _note_lost(state: GroupState, place: Position, topic: str, partition: int, d
         lost.offsets[str(partition)] = deleted.offset
 
 
-def _after_deletion(  # noqa: PLR0913 - a commit, and where it is
-    state: GroupState,
-    place: Position,
-    topic: str,
-    partition: int,
-    former: CommittedOffset | None,
-    committed: CommittedOffset,
+def _after_deletion(
+    state: GroupState, place: Position, topic: str, former: CommittedOffset | None, record: Record
 ) -> list[Finding] | None:
     """What a commit to a topic that was deleted shows; None where it shows nothing of that."""
+    partition, committed = record.key.partition, offset_of(record)
     lost = state.lost_offsets[topic]
     before = lost.offsets.get(str(partition))
     is_late = committed.topic_id is not None or not within(LOST_FOR_MS, lost.time_ms, place.timestamp_ms)
@@ -255,14 +255,14 @@ def _after_deletion(  # noqa: PLR0913 - a commit, and where it is
     return [Finding("topic_recreated", {**detail, **ids}, inferred=True)]
 
 
-def _first_offset(state: GroupState, bucket: OffsetBucket) -> list[Finding]:
-    count_first(state, bucket.topic, bucket.number)
-    return list(existence.announce(state)) if state.step is None else []
-
-
 def count_first(state: GroupState, topic: str, number: int, count: int = 1) -> None:
     """Note that so many partitions of a bucket have an offset that had none."""
     state.offset_count += count
     numbers = state.buckets.get(topic, ())
     if number not in numbers:
         state.buckets[topic] = tuple(sorted((*numbers, number)))
+
+
+def note_id(state: GroupState, topic: str, topic_id: str) -> None:
+    """Remember that a commit named an id of the topic that none did before."""
+    state.topic_ids[topic] = (*state.topic_ids.get(topic, ()), topic_id)[-TOPIC_IDS_KEPT:]

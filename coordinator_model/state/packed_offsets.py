@@ -1,19 +1,27 @@
 """An offset bucket in columns: numbers packed in a row, and words that many buckets share.
 
 What a commit says besides numbers is nearly always the same for all groups that read a topic: its id, and no metadata.
-So a bucket is packed numbers, and a reference to words that are there once.
+So a bucket is packed numbers, and a reference to words that are there once. Kept and passed on are the numbers as they
+are packed and the words as JSON: `[FORMAT, object]`.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import Final
 
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket
+
+FORMAT: Final = 2
+"""Of the words."""
+
+PackedOffsets = tuple[bytes, str]
+"""Numbers, and words as JSON."""
 
 Said = tuple[str, str | None, int | None]
 """What a commit says besides numbers: metadata, topic id, and the value's version where it is not the usual one."""
@@ -50,8 +58,8 @@ words: Final = lru_cache(1_024)(OffsetWords)
 """The same object for the same words."""
 
 
-def pack(bucket: OffsetBucket) -> tuple[OffsetWords, bytes]:
-    """Words and numbers of a bucket."""
+def dump_offsets(bucket: OffsetBucket) -> PackedOffsets:
+    """One offset bucket."""
     said: dict[Said, int] = {}
     which: list[int] = []
     numbers = [bucket.number, bucket.commits, bucket.rewinds, len(bucket.offsets)]
@@ -59,7 +67,56 @@ def pack(bucket: OffsetBucket) -> tuple[OffsetWords, bytes]:
         numbers += (partition, of.offset, of.commit_timestamp_ms, of.leader_epoch)
         which.append(said.setdefault((of.metadata, of.topic_id, of.other_version), len(said)))
     packed = struct.pack(f"<{len(numbers)}q", *numbers)
-    return words(bucket.topic, tuple(said), tuple(which) if len(said) > 1 else ()), packed
+    return packed, text_of(words(bucket.topic, tuple(said), tuple(which) if len(said) > 1 else ()))
+
+
+def load_offsets(numbers: bytes, text: str) -> OffsetBucket:
+    """Inverse of `dump_offsets`; raises SnapshotFormatError."""
+    of = words_of(text)
+    check(of, numbers)
+    number, commits, rewinds, _ = ROW.unpack_from(numbers)
+    return OffsetBucket(
+        topic=of.topic, number=number, commits=commits, rewinds=rewinds, offsets=dict(offsets_of(of, numbers))
+    )
+
+
+@lru_cache(1_024)
+def text_of(of: OffsetWords) -> str:
+    """Words as JSON."""
+    held = {"topic": of.topic, "said": of.said} | ({"which": of.which} if of.which else {})
+    return _JSON.encode([FORMAT, held])
+
+
+@lru_cache(1_024)
+def words_of(text: str) -> OffsetWords:
+    """Inverse of `text_of`; raises SnapshotFormatError."""
+    check_format(text, (FORMAT,))
+    _, held = json.loads(text)
+    said = tuple((metadata, topic_id, version) for metadata, topic_id, version in held["said"])
+    return words(held["topic"], said, tuple(held.get("which", ())))
+
+
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
+
+
+class SnapshotFormatError(ValueError):
+    """The text is of a format this release does not read."""
+
+
+def check_format(text: str, accepted: tuple[int, ...]) -> None:
+    """See, by its first characters alone, that a text is of such a format; raises SnapshotFormatError."""
+    if not text.startswith(_beginnings(accepted)):
+        raise SnapshotFormatError(refusal(text[1:].partition(",")[0][:20], accepted))
+
+
+@cache
+def _beginnings(accepted: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(f"[{number}," for number in accepted)
+
+
+def refusal(found: object, accepted: tuple[int, ...]) -> str:
+    """Why a text is not read."""
+    return f"snapshot format: found {found}, this release reads {' or '.join(map(str, accepted))}"
 
 
 def check(of: OffsetWords, numbers: bytes) -> None:
@@ -77,11 +134,3 @@ def offsets_of(of: OffsetWords, numbers: bytes) -> Iterator[tuple[int, Committed
     said = map(of.said.__getitem__, of.which) if of.which else chain(of.said * count)
     for (partition, offset, time_ms, leader_epoch), (metadata, topic_id, version) in zip(rows, said, strict=True):
         yield partition, CommittedOffset(offset, leader_epoch, metadata, time_ms, topic_id, version)
-
-
-def unpack(of: OffsetWords, numbers: bytes) -> OffsetBucket:
-    """Inverse of `pack`."""
-    number, commits, rewinds, _ = ROW.unpack_from(numbers)
-    return OffsetBucket(
-        topic=of.topic, number=number, commits=commits, rewinds=rewinds, offsets=dict(offsets_of(of, numbers))
-    )

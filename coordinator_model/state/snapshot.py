@@ -4,8 +4,8 @@ The text is JSON: `[FORMAT, object]`, an object holding only the fields that dif
 added later is absent from older text and takes its default, and a field that went away is passed over; only a
 change of meaning needs a new format number, which `load_*` then refuses or translates.
 
-Of an offset bucket (format 2) the object holds only words, which many buckets share, and its numbers stand in the line
-after it, packed and in base64 (`packed_offsets.py`). Format 1 had an object for each offset, and is read too.
+Offsets are kept as numbers and words (`packed_offsets.py`). Where text alone may be, their numbers stand in the line
+after the words, in base64; format 1 of that text had an object for each offset, and is read too.
 """
 
 from __future__ import annotations
@@ -17,23 +17,19 @@ import typing
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.state import packed_offsets
 from coordinator_model.state.alarms import FORMER_FIELDS, away_of_former_release, of_former_release
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
-from coordinator_model.state.packed_offsets import OffsetWords
+from coordinator_model.state.packed_offsets import PackedOffsets, SnapshotFormatError, check_format, refusal
 
 FORMAT: Final = 1
 """Of groups."""
-OFFSETS_FORMATS: Final = (FORMAT, 2)
-"""Of offset buckets; written is the last."""
-
-
-class SnapshotFormatError(ValueError):
-    """The text is of a format this release does not read."""
+_OFFSETS_FORMATS: Final = (FORMAT, packed_offsets.FORMAT)
+"""Of the text of offset buckets; written is the last."""
 
 
 def dump_group(state: GroupState) -> str:
@@ -56,59 +52,19 @@ _OF_FORMER_RELEASE: Final = re.compile(rf'"(?:{"|".join(FORMER_FIELDS)})":')
 """Looked for in the text, since almost no group has any of them."""
 
 
-def dump_offsets(bucket: OffsetBucket) -> str:
-    """One offset bucket."""
-    return text_of_offsets(*packed_offsets.pack(bucket))
+def text_of_offsets(packed: PackedOffsets) -> str:
+    """One offset bucket as text."""
+    numbers, said = packed
+    return f"{said}\n{b2a_base64(numbers, newline=False).decode('ascii')}"
 
 
-def load_offsets(text: str) -> OffsetBucket:
-    """Inverse of `dump_offsets`; raises SnapshotFormatError."""
-    return packed_offsets.unpack(*packed_of_offsets(text))
-
-
-def text_of_offsets(words: OffsetWords, numbers: bytes) -> str:
-    """One offset bucket that is packed."""
-    return f"{_text_of(words)}\n{b2a_base64(numbers, newline=False).decode('ascii')}"
-
-
-def packed_of_offsets(text: str) -> tuple[OffsetWords, bytes]:
+def offsets_of_text(text: str) -> PackedOffsets:
     """Inverse of `text_of_offsets`, also of format 1; raises SnapshotFormatError."""
-    head, _, numbers = text.partition("\n")
+    said, _, numbers = text.partition("\n")
+    check_format(said, _OFFSETS_FORMATS)
     if not numbers:
-        check_format(text, OFFSETS_FORMATS)
-        return packed_offsets.pack(typing.cast("OffsetBucket", _load(OffsetBucket, text)))
-    words, packed = _words_of(head), a2b_base64(numbers)
-    packed_offsets.check(words, packed)
-    return words, packed
-
-
-@lru_cache(1_024)
-def _text_of(words: OffsetWords) -> str:
-    held = {"topic": words.topic, "said": words.said} | ({"which": words.which} if words.which else {})
-    return _JSON.encode([OFFSETS_FORMATS[-1], held])
-
-
-@lru_cache(1_024)
-def _words_of(text: str) -> OffsetWords:
-    check_format(text, OFFSETS_FORMATS)
-    _, held = json.loads(text)
-    said = tuple((metadata, topic_id, version) for metadata, topic_id, version in held["said"])
-    return packed_offsets.words(held["topic"], said, tuple(held.get("which", ())))
-
-
-def check_format(text: str, accepted: tuple[int, ...] = (FORMAT,)) -> None:
-    """See, by its first characters alone, that a text is of such a format; raises SnapshotFormatError."""
-    if not text.startswith(_beginnings(accepted)):
-        raise SnapshotFormatError(_refusal(text[1:].partition(",")[0][:20], accepted))
-
-
-@cache
-def _beginnings(accepted: tuple[int, ...]) -> tuple[str, ...]:
-    return tuple(f"[{number}," for number in accepted)
-
-
-def _refusal(found: object, accepted: tuple[int, ...] = (FORMAT,)) -> str:
-    return f"snapshot format: found {found}, this release reads {' or '.join(map(str, accepted))}"
+        return packed_offsets.dump_offsets(typing.cast("OffsetBucket", _load(OffsetBucket, text)))
+    return a2b_base64(numbers), said
 
 
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False)
@@ -126,7 +82,7 @@ def _body(text: str) -> dict[str, Any]:
     """The object in a text; raises SnapshotFormatError."""
     found, body = json.loads(text)
     if found != FORMAT:
-        raise SnapshotFormatError(_refusal(found))
+        raise SnapshotFormatError(refusal(found, (FORMAT,)))
     return typing.cast("dict[str, Any]", body)
 
 

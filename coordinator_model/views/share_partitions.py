@@ -91,7 +91,7 @@ class ShareFigures(NamedTuple):
         )
 
     @classmethod
-    def load(cls, text: str) -> Self:
+    def load(cls, text: str | bytes) -> Self:
         """Inverse of `dump`."""
         return cls(*json.loads(text))
 

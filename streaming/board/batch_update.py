@@ -42,7 +42,7 @@ class BatchUpdate:
     def __init__(self, shown: BoardSnapshot) -> None:
         self._shown = shown
         self._shards = dict(shown.shards)
-        self._texts: dict[str, str] = {}
+        self._unread: dict[str, tuple[bytes, str]] = {}
         self._states: dict[str, StateText] = {}
         self._buckets: dict[str, dict[tuple[str, int], OffsetColumns]] = {}
         self._anew: set[str] = set()
@@ -53,24 +53,24 @@ class BatchUpdate:
 
     def take(self, rows: Iterable[Row]) -> None:
         """Take in rows, in the order they were put out in."""
-        for partition, kind, group, payload, event_kind in rows:
+        for partition, kind, group, payload, words in rows:
             match kind:
                 case "group":
-                    self._texts[group] = payload
+                    self._unread[group] = payload, words
                     self.deleted.discard(group)
-                    if len(self._texts) == IN_A_BLOCK:
+                    if len(self._unread) == IN_A_BLOCK:
                         self._read()
                 case "group_deleted":
-                    self._texts.pop(group, None)
+                    self._unread.pop(group, None)
                     self._states.pop(group, None)
                     self._buckets.pop(group, None)
                     self.deleted.add(group)
                     self._anew.add(group)
                 case "offsets":
-                    bucket = OffsetColumns(payload)
+                    bucket = OffsetColumns(payload, words)
                     self._buckets.setdefault(group, {})[bucket.key] = bucket
                 case "event":
-                    self.events.append((group, event_kind))
+                    self.events.append((group, words))
                 case "share" | "share_gone" | "share_log":
                     self._shares.take(partition, kind, payload)
                 case "shard":
@@ -81,8 +81,8 @@ class BatchUpdate:
 
     def _read(self) -> None:
         """Of a catch-up there are too many texts to hold all of them until the last has come."""
-        self._states.update(zip(self._texts, read([*self._texts.values()]), strict=True))
-        self._texts.clear()
+        self._states.update(zip(self._unread, read([*self._unread.values()]), strict=True))
+        self._unread.clear()
 
     def leave_out_what_is_not_listed(self) -> None:
         """Forget groups that a broker would not list; what is stored has them too."""

@@ -139,16 +139,19 @@ class Board:
         """
         rows, of_shares = _by_log(rows)
         own = self.copies.settled(batch_id, rows, self._shown.groups, self.health.offsets_partitions)
-        if self.findings.converts_no_group and any(row[4] == _BLOCKED for row in own):
+        events = [row for row in own if row.kind == "event"]
+        if not events:
+            return [*own, *of_shares] if of_shares else own
+        said = [row for row in events if row.words not in ALSO_BY_RECORDS or not self._is_said(row)]
+        if self.findings.converts_no_group:
             # Of brokers that convert none it is no news that they would not convert one.
-            own = [row for row in own if row[4] != _BLOCKED]
-        if any(row[4] in ALSO_BY_RECORDS for row in own):
-            own = [row for row in own if row[4] not in ALSO_BY_RECORDS or not self._is_said(row)]
-        settled = told_apart(retimed(own, self.ends, self.offsets_topic), self.ends)
+            said = [row for row in said if row.words != _BLOCKED]
+        said = told_apart(retimed(said, self.ends, self.offsets_topic), self.ends)
+        settled = own if said == events else [*(row for row in own if row.kind != "event"), *said]
         return [*settled, *of_shares] if of_shares else settled
 
     def _is_said(self, row: Row) -> bool:
-        return self.events.has_reported(json.loads(row[3])["id"])
+        return self.events.has_reported(json.loads(row.payload)["id"])
 
     def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """Take the rows of one micro-batch; the same batch again changes nothing.
@@ -259,7 +262,7 @@ class Board:
 
 
 SHARE_LOG: Final = 1 << 20
-"""Rows of the share coordinator's log are of partitions from here on (`query/state_keys.py`)."""
+"""Rows of the share coordinator's log are of partitions from here on (`query/share_cells.py`)."""
 
 
 def _by_log(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:

@@ -145,7 +145,11 @@ class Copies:
         """Groups of which there are, or may be, several copies, and that these rows are about."""
         partition_of: dict[str, int] = {}
         # What is of a partition, and of no group, names none.
-        several = {row[2] for row in rows if row[2] and partition_of.setdefault(row[2], row[0]) != row[0]}
+        several = {
+            row.group
+            for row in rows
+            if row.group and partition_of.setdefault(row.group, row.partition) != row.partition
+        }
         for name, partition in partition_of.items():
             held = shown.get(name)
             if (held is not None and held.partition != partition) or name in self._aside:
@@ -159,12 +163,12 @@ class Copies:
         by_partition: dict[int, list[Row]] = {}
         events: dict[str, list[Row]] = {name: [] for name in several}
         for row in rows:
-            if row[2] not in events:
+            if row.group not in events:
                 found.append(row)
-            elif row[1] == _EVENT:
-                events[row[2]].append(row)
+            elif row.kind == _EVENT:
+                events[row.group].append(row)
             else:
-                by_partition.setdefault(row[0], []).append(row)
+                by_partition.setdefault(row.partition, []).append(row)
         before = {name: _before(shown.get(name), self._aside.get(name, {})) for name in several}
         after = _after(before, by_partition)
         aside = dict(self._aside)
@@ -182,8 +186,8 @@ def _first_copies(rows: Iterable[Row], more: dict[int, list[Row]]) -> Iterator[R
     """Rows of that copy of each group that comes first; those of others are put into `more`, by partition."""
     partition_of: dict[str, int] = {}
     for row in rows:
-        partition = row[0]
-        if partition < 0 or not row[2] or partition_of.setdefault(row[2], partition) == partition:
+        partition = row.partition
+        if partition < 0 or not row.group or partition_of.setdefault(row.group, partition) == partition:
             yield row
         else:
             more.setdefault(partition, []).append(row)
@@ -222,7 +226,7 @@ def _after(before: Mapping[str, Of], rows: Mapping[int, Sequence[Row]]) -> dict[
         update = BatchUpdate(BoardSnapshot(GroupMap[BoardGroup]().with_changes(held)))
         update.take(of_partition)
         groups = update.shown().groups
-        for name in {row[2] for row in of_partition}:
+        for name in {row.group for row in of_partition}:
             copy = groups.get(name)
             if copy is None:
                 after[name].pop(partition, None)
@@ -236,18 +240,18 @@ def _rows_of(
 ) -> Iterator[Row]:
     """Rows that make what is shown of a group what it is now."""
     if was is not None and (now is None or now.partition == was.partition):
-        yield from (row for row in rows.get(was.partition, ()) if row[2] == name)
+        yield from (row for row in rows.get(was.partition, ()) if row.group == name)
         return
     if was is not None:
-        yield (was.partition, "group_deleted", name, "", "")
+        yield Row(was.partition, "group_deleted", name)
     if now is not None:
-        yield (now.partition, "group", name, now.text, "")
-        yield from ((now.partition, "offsets", name, bucket.text, "") for bucket in now.buckets)
+        yield Row(now.partition, "group", name, words=now.text)
+        yield from (Row(now.partition, "offsets", name, *bucket.packed) for bucket in now.buckets)
 
 
 def _events_of(name: str, rows: Sequence[Row], before: Of, after: Of, partitions: int | None) -> Iterator[Row]:
     """Those of the events of a group's copies that are the group's, and that there are copies."""
-    events = [json.loads(row[3]) for row in rows]
+    events = [json.loads(row.payload) for row in rows]
     of_copies = [CopyEvent(of["time"], of["partition"], of["offset"], of["kind"]) for of in events]
 
     def living(there: Collection[int]) -> int:
@@ -273,4 +277,4 @@ def _events_of(name: str, rows: Sequence[Row], before: Of, after: Of, partitions
 def _named(name: str, shown_by: CopyEvent, doubled: Doubled, ordinal: int = 0) -> Row:
     """The event that names a group in several partitions."""
     event = copies.doubled_event(name, shown_by, doubled, ordinal)
-    return (shown_by.partition, _EVENT, name, json.dumps(event_view(event)), IN_TWO_PARTITIONS)
+    return Row(shown_by.partition, _EVENT, name, json.dumps(event_view(event)).encode(), IN_TWO_PARTITIONS)

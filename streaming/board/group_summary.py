@@ -131,16 +131,15 @@ class StateText:
         return self.block.recent.get(self.at)
 
 
-def read(texts: Sequence[str]) -> list[StateText]:
-    """The states of these texts of `figures.stored.dump`, or of `snapshot.dump_group`."""
+def read(stored_states: Sequence[tuple[bytes, str]]) -> list[StateText]:
+    """The states of these figures (`figures.stored.dump`), or nothing, and snapshots (`snapshot.dump_group`)."""
     found: list[StateText] = []
-    for start in range(0, len(texts), IN_A_BLOCK):
-        snapshots, summaries = zip(*map(_loaded, texts[start : start + IN_A_BLOCK]), strict=True)
-        block = _Block(snapshots, summaries)
+    for start in range(0, len(stored_states), IN_A_BLOCK):
+        figures, snapshots = zip(*stored_states[start : start + IN_A_BLOCK], strict=True)
+        block = _Block(snapshots, [*map(_figures, figures, snapshots)])
         found += [StateText(block, at) for at in range(len(snapshots))]
     return found
 
 
-def _loaded(text: str) -> tuple[str, GroupSummary]:
-    state, found = stored.load(text)
-    return state, summary(state_of(state)) if found is None else found
+def _figures(figures: bytes, text: str) -> GroupSummary:
+    return stored.load(figures) or summary(state_of(text))

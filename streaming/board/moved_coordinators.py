@@ -30,22 +30,20 @@ _OTHER_ORDINALS: Final = 1 << 32
 _OF_LEFT: Final = ("member_id", "instance_id", "client_id", "client_host", "protocol")
 
 
-def retimed(rows: Sequence[Row], ends: EndOffsets, offsets_topic: str) -> Sequence[Row]:
-    """Rows of a micro-batch, with the events of such members as they are to be reported."""
-    if not any(row[4] == FENCED for row in rows):
-        return rows
-    return [_retimed(row, ends, offsets_topic) if row[4] == FENCED else row for row in rows]
+def retimed(rows: Sequence[Row], ends: EndOffsets, offsets_topic: str) -> list[Row]:
+    """Events of a micro-batch, with those of such members as they are to be reported."""
+    return [_retimed(row, ends, offsets_topic) if row.words == FENCED else row for row in rows]
 
 
 def _retimed(row: Row, ends: EndOffsets, offsets_topic: str) -> Row:
-    event: dict[str, Any] = json.loads(row[3])
+    event: dict[str, Any] = json.loads(row.payload)
     detail = event["detail"]
     moved_ms = ends.leader_moves(offsets_topic, event["partition"]).last_ms
     if moved_ms is None or not event["time"] - detail["waited_ms"] < moved_ms <= event["time"]:
         return row
     since_ms = event["time"] - moved_ms
     if since_ms + NOTICED_WITHIN_MS >= detail["timeout_ms"]:
-        return (*row[:3], json.dumps({**event, "detail": {**detail, "waited_ms": since_ms}}), FENCED)
+        return row._replace(payload=json.dumps({**event, "detail": {**detail, "waited_ms": since_ms}}).encode())
     left = {
         **event,
         "id": f"{event['partition']}-{event['offset']}-{LEFT}-{_OTHER_ORDINALS + crc32(detail['member_id'].encode())}",
@@ -54,4 +52,4 @@ def _retimed(row: Row, ends: EndOffsets, offsets_topic: str) -> Row:
         "detail": {name: detail[name] for name in _OF_LEFT},
         "inferred": False,
     }
-    return (*row[:3], json.dumps(left), LEFT)
+    return row._replace(payload=json.dumps(left).encode(), words=LEFT)

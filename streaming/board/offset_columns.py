@@ -8,9 +8,9 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from coordinator_model.state import packed_offsets, snapshot
+from coordinator_model.state import packed_offsets
 from coordinator_model.state.offsets import CommittedOffset
-from coordinator_model.state.packed_offsets import ROW, OffsetWords
+from coordinator_model.state.packed_offsets import ROW, OffsetWords, PackedOffsets
 
 
 class OffsetColumns:
@@ -26,14 +26,15 @@ class OffsetColumns:
     words: OffsetWords
     numbers: bytes
 
-    def __init__(self, text: str) -> None:
-        """From the text of `snapshot.dump_offsets`; raises SnapshotFormatError."""
-        self.words, self.numbers = snapshot.packed_of_offsets(text)
+    def __init__(self, numbers: bytes, words: str) -> None:
+        """From what `packed_offsets.dump_offsets` gives; raises SnapshotFormatError."""
+        self.numbers, self.words = numbers, packed_offsets.words_of(words)
+        packed_offsets.check(self.words, numbers)
 
     @property
-    def text(self) -> str:
-        """The text it came as."""
-        return snapshot.text_of_offsets(self.words, self.numbers)
+    def packed(self) -> PackedOffsets:
+        """What it was made of."""
+        return self.numbers, packed_offsets.text_of(self.words)
 
     @property
     def topic(self) -> str:

@@ -46,8 +46,8 @@ class SharesDraft:
         self.changed: dict[str, dict[SharePlace, ShareFigures]] = {}
         self._logs: dict[int, Mapping[str, Any]] = {}
 
-    def take(self, partition: int, kind: str, payload: str) -> None:
-        """Take in a row of the second log (`query.schemas.OutputRow`)."""
+    def take(self, partition: int, kind: str, payload: bytes) -> None:
+        """Take in a row of the second log (`base.batch_rows.Row`)."""
         if kind == "share_log":
             self._logs[partition] = json.loads(payload)
         elif kind == "share_gone":

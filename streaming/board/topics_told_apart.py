@@ -36,15 +36,13 @@ _NOT_SHOWN: Final = dict.fromkeys(("partition", "to", "from"))
 Detail = dict[str, Any]
 
 
-def told_apart(rows: Sequence[Row], ends: EndOffsets) -> Sequence[Row]:
-    """Rows of a micro-batch, with the events of such offsets as they are to be reported."""
-    if not any(row[4] == REWOUND and '"may_be_recreated"' in row[3] for row in rows):
-        return rows
-    return [each for row in rows for each in (_compared(row, ends) if row[4] == REWOUND else (row,))]
+def told_apart(rows: Sequence[Row], ends: EndOffsets) -> list[Row]:
+    """Events of a micro-batch, with those of such offsets as they are to be reported."""
+    return [each for row in rows for each in (_compared(row, ends) if row.words == REWOUND else (row,))]
 
 
 def _compared(row: Row, ends: EndOffsets) -> Iterator[Row]:
-    event: dict[str, Any] = json.loads(row[3])
+    event: dict[str, Any] = json.loads(row.payload)
     detail = event["detail"]
     unclear = detail.get("may_be_recreated", [])
     new = {of: again for of in unclear if (again := _recreated(of, event, ends)) is not None}
@@ -54,7 +52,7 @@ def _compared(row: Row, ends: EndOffsets) -> Iterator[Row]:
         return
     rest = _without(detail, new.keys(), same)
     if rest is not None:
-        yield (*row[:3], json.dumps({**event, "detail": rest}), REWOUND)
+        yield row._replace(payload=json.dumps({**event, "detail": rest}).encode())
     for topic, again in new.items():
         found = {"topic": topic, **_NOT_SHOWN, **_furthest(_shown(detail, {topic}))}
         of_topic = {
@@ -65,7 +63,7 @@ def _compared(row: Row, ends: EndOffsets) -> Iterator[Row]:
             "detail": {**found, "former_topic_id": again.former_id, "topic_id": again.id},
             "inferred": True,
         }
-        yield (*row[:3], json.dumps(of_topic), RECREATED)
+        yield row._replace(payload=json.dumps(of_topic).encode(), words=RECREATED)
 
 
 def _recreated(topic: str, event: Mapping[str, Any], ends: EndOffsets) -> Recreated | None:

@@ -5,40 +5,47 @@ directory stays: lag history, and events that are still to be delivered.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from coordinator_model.state import snapshot
+from coordinator_model.state import packed_offsets, snapshot
+from coordinator_model.state.packed_offsets import check_format
+from streaming.base.batch_rows import Row
 from streaming.checkpoint.files import CheckpointFiles
+from streaming.query.former_state import ledger_of
 from streaming.query.ledger import TaskLedger
 from streaming.query.progress import PartitionOffsets, offsets_of
-from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
+from streaming.query.schemas import BOOK_STATE, ENTRIES_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE
+from streaming.query.share_cells import SHARE_LOG
 from streaming.query.share_task import stored_share_rows
-from streaming.query.state_cache import all_entries
-from streaming.query.state_keys import SHARE_LOG, place_of
+from streaming.query.state_cache import LEDGER, UNKNOWN_PARTITION, Entry, StoredKey, all_entries, former_entry, key_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _COLUMNS: Final = {
     PACKS_STATE: ("user_map_key.partition", "user_map_key.slot", "user_map_value.pack"),
-    GROUPS_STATE: ("user_map_key.group", "user_map_value.snapshot"),
-    OFFSETS_STATE: ("user_map_key.group", "user_map_key.topic", "user_map_key.bucket", "user_map_value.snapshot"),
+    ENTRIES_STATE: (
+        *(f"user_map_key.{name}" for name in ("partition", "group", "topic", "bucket")),
+        *("user_map_value.payload", "user_map_value.words"),
+    ),
     BOOK_STATE: ("value.snapshot",),
 }
 """State variable → what is read back of it, in this order: what changed lately is among the packs."""
+_FORMER_COLUMNS: Final = {
+    GROUPS_STATE: ("user_map_key.group", "user_map_value.snapshot"),
+    OFFSETS_STATE: ("user_map_key.group", "user_map_key.topic", "user_map_key.bucket", "user_map_value.snapshot"),
+}
+"""The same of state layouts before 7, of which there is a ledger in `BOOK_STATE`."""
 
 
 _NO_SUCH_VARIABLE: Final = "STDS_INVALID_OPTION_VALUE.WITH_MESSAGE"
 """What Spark says of a state variable that an operator does not have."""
-
-
-_UNKNOWN_PARTITION: Final = -1
-"""Partition of a row read back of a release up to layout 5, whose keys do not say it; of each group it has one copy."""
 
 
 class Mark(NamedTuple):
@@ -125,7 +132,7 @@ def committed_positions(files: CheckpointFiles, batch: int) -> tuple[PartitionOf
     return positions
 
 
-def stored_rows(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Iterator[OutputRow]:
+def stored_rows(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Iterator[Row]:
     """The checkpoint's state as the rows that once made it, for filling the board.
 
     Args:
@@ -142,29 +149,36 @@ def stored_rows(spark: SparkSession, checkpoint: str, batch: int | None = None) 
     # Asking for the streams registers the coordinator of state stores, without which reading them fails loudly.
     _ = spark.streams.active
     ahead = ThreadPoolExecutor(1, thread_name_prefix="state")
+
+    def asked(variables: Mapping[str, Sequence[str]]) -> "dict[str, Future[pa.Table]]":
+        return {of: ahead.submit(_fetched, spark, checkpoint, of, names, batch) for of, names in variables.items()}
+
+    def single() -> Iterator[tuple[StoredKey, Entry]]:
+        for *place, payload, words in _values(_if_there(parts.pop(ENTRIES_STATE))):
+            yield tuple(place), (payload, words)
+        former = [ledger_of(text) for (text,) in _values(parts.pop(BOOK_STATE).result())]
+        ledgers.extend(former)
+        for variable in asked(_FORMER_COLUMNS).values() if former else ():
+            yield from (former_entry(UNKNOWN_PARTITION, key, text) for *key, text in _values(variable.result()))
+
     try:
-        parts = {of: ahead.submit(_fetched, spark, checkpoint, of, columns, batch) for of, columns in _COLUMNS.items()}
+        parts = asked(_COLUMNS)
         packs = [((partition, slot), pack) for partition, slot, pack in _values(_if_there(parts.pop(PACKS_STATE)))]
         of_shares = [held for held in packs if held[0][0] >= SHARE_LOG]
         packs = [held for held in packs if held[0][0] < SHARE_LOG]
-        single = (
-            (tuple(key), text)
-            for variable in (GROUPS_STATE, OFFSETS_STATE)
-            for *key, text in _values(parts.pop(variable).result())
-        )
-        yield from (_row(key, text) for key, text in all_entries(packs, single))
-        for (text,) in _values(parts.pop(BOOK_STATE).result()):
-            yield from _rows_of_ledger(text)
+        ledgers = [TaskLedger.load(held) for at, held in packs if at == LEDGER]
+        yield from (_row(place, entry) for place, entry in all_entries(packs, single()))
+        yield from chain.from_iterable(map(rows_of, ledgers))
         yield from stored_share_rows(of_shares)
     finally:
         # A stop meanwhile does not wait for it: it ends with the JVM.
         ahead.shutdown(wait=False, cancel_futures=True)
 
 
-def _rows_of_ledger(text: str) -> Iterator[OutputRow]:
+def rows_of(ledger: TaskLedger) -> Iterator[Row]:
     """What a task's ledger once passed on of its partitions: what is owed of one is owed after a restart, too."""
-    for partition, ledger in TaskLedger.load(text).partitions.items():
-        yield OutputRow(partition, "shard", "", json.dumps(ledger.totals()))
+    for partition, of in ledger.partitions.items():
+        yield Row(partition, "shard", "", json.dumps(of.totals()).encode())
 
 
 def _numbers(names: Iterable[str]) -> Iterator[int]:
@@ -190,12 +204,10 @@ def _if_there(fetched: "Future[pa.Table]") -> "pa.Table | None":
         return None
 
 
-def _row(key: Sequence[Any], text: str) -> OutputRow:
-    partition, entry = place_of(tuple(key))
-    is_group = len(entry) == 1
-    snapshot.check_format(text, (snapshot.FORMAT,) if is_group else snapshot.OFFSETS_FORMATS)
-    of = _UNKNOWN_PARTITION if partition is None else partition
-    return OutputRow(of, "group" if is_group else "offsets", entry[0], text)
+def _row(place: StoredKey, entry: Entry) -> Row:
+    is_group = len(key_of(place)) == 1
+    check_format(entry[1], (snapshot.FORMAT if is_group else packed_offsets.FORMAT,))
+    return Row(place[0], "group" if is_group else "offsets", place[1], *entry)
 
 
 def _values(table: "pa.Table | None") -> Iterator[tuple[Any, ...]]:

@@ -30,16 +30,17 @@ IDENTITY_FILE: Final = "monitor.json"
 STATE_LAYOUT: Final = 7
 """Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
 partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs; 4 none of
-what is recent; 5 keys that do not say of which partition of the log they are; 6 no share partitions."""
+what is recent; 5 keys that do not say of which partition of the log they are; 6 text in each variable but packs,
+and no share partitions."""
 
 
 STATEFUL_TASKS: Final = 1
 """Of a new state directory. Each costs a micro-batch 0.03 s of processor, whatever it brings; a first catch-up has all
-processors with one of them, too (`replay_shares.py`)."""
+processors with one of them, too (`first_reading`)."""
 
 
 RESUMABLE_LAYOUTS: Final = (3, 4, 5, 6)
-"""Beside our own: what such state lacks is made when it is first written."""
+"""Beside our own: what such state lacks is made when it is first used (`former_state.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from coordinator_model.state.snapshot import SnapshotFormatError
+from coordinator_model.state.packed_offsets import SnapshotFormatError
 from streaming.base import descriptors
+from streaming.base.batch_rows import Row
 from streaming.base.errors import CannotTellError, MonitorError, UsageError, first_line
 from streaming.base.logging_setup import get_logger
 from streaming.board.readiness import Offsets, Positions
@@ -47,7 +48,6 @@ from streaming.checkpoint.resume_file import Resume, ResumeWriter
 from streaming.end_offsets.store import PartitionEnds
 from streaming.query.jvm_objects import is_no_answer
 from streaming.query.progress import PartitionOffsets
-from streaming.query.schemas import OutputRow
 
 DEFAULT_TOMBSTONE_RETENTION_MS: Final = 86_400_000
 """Kafka's default of delete.retention.ms, for where the brokers do not say."""
@@ -277,7 +277,7 @@ class StateDirectory:
         with self._whole():
             return contents.committed_positions(self._reached, contents.mark(self._reached).batch)
 
-    def rows(self, spark: SparkSession, batch: int | None = None) -> Iterator[OutputRow]:
+    def rows(self, spark: SparkSession, batch: int | None = None) -> Iterator[Row]:
         """What once filled the board, as of a finished micro-batch, by default the last. Raises UsageError."""
         with self._whole():
             yield from contents.stored_rows(spark, self.location.for_spark, batch)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streaming.base import scratch
-from streaming.base.batch_rows import BatchRows
+from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.doubt import said
 from streaming.base.errors import CheckFailed
 from streaming.base.signals import stop_signals
@@ -23,7 +23,6 @@ from streaming.demo.embedded_broker import EmbeddedBroker
 from streaming.demo.scenario import GROUPS, ROLLED_GROUP, DemoScenario
 from streaming.demo.terminal import Terminal
 from streaming.monitor.monitor import SPARK_LOG, Monitor
-from streaming.query.schemas import OutputRow
 from streaming.spark import jvm_lifecycle, session
 
 HEAPS: Final = "1g"
@@ -44,7 +43,7 @@ class Witness:
         self.upgrades = 0
         self.downgrades = 0
 
-    def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:  # noqa: ARG002 - a sink's signature
+    def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:  # noqa: ARG002 - a sink's signature
         """Take the rows of one micro-batch."""
         for event in BatchRows.of(rows).events:
             self._take(event)

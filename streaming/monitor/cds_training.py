@@ -30,6 +30,7 @@ from pyspark.sql.types import StructType
 from coordinator_model.records import serde
 from coordinator_model.records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from streaming.base import logging_setup
+from streaming.base.batch_rows import Row
 from streaming.base.errors import CannotTellError, MonitorError, first_line
 from streaming.base.times import now_ms
 from streaming.checkpoint import contents
@@ -39,7 +40,7 @@ from streaming.query.foreach_batch import BatchWriter
 from streaming.query.processor import CoordinatorShards
 from streaming.query.progress import COMMITS, MEMBERSHIP, Progress, ProgressListener
 from streaming.query.row_codec import LOG_LAYOUT, packed
-from streaming.query.schemas import BUNDLE, OUTPUT, PACKED, OutputRow
+from streaming.query.schemas import BUNDLE, OUTPUT, PACKED
 from streaming.query.task_keys import bundle_keys
 from streaming.spark import cds_archive, java, jvm_lifecycle, launch_environment, local_files, session
 
@@ -119,7 +120,7 @@ class _Seen:
     def __init__(self) -> None:
         self.batches = 0
 
-    def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:  # noqa: ARG002 - a sink's
+    def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:  # noqa: ARG002 - a sink's
         self.batches += bool(rows)
 
 

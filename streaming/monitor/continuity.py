@@ -14,9 +14,9 @@ start of a query the checkpoint is compared with that, and each micro-batch agai
 from collections.abc import Sequence
 from typing import Final
 
+from streaming.base.batch_rows import Row
 from streaming.board.board import Board
 from streaming.checkpoint.contents import Mark
-from streaming.query.schemas import OutputRow
 
 NOTHING: Final = Mark()
 
@@ -56,7 +56,7 @@ class Continuity:
         if self.shown == NOTHING:
             self.shown = Mark(query_id)
 
-    def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:
+    def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """As of a `BatchSink`. Raises OutOfStepError."""
         query_id, batch = self.shown
         if self._running != query_id or batch_id not in (batch, batch + 1):

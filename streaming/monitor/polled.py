@@ -19,7 +19,6 @@ from streaming.monitor import state_formats
 from streaming.monitor.base_monitor import BaseMonitor, run_threads
 from streaming.polling.client import KafkaGroupsClient
 from streaming.polling.poller import GroupPoller
-from streaming.query.schemas import OutputRow
 
 _log = get_logger("start")
 
@@ -60,7 +59,7 @@ class PolledMonitor(BaseMonitor):
         run_threads(stack, [self._outputs, self._poller, *self._watchers()])
 
     def _take(self, rows: Sequence[Row], at_ms: int) -> None:
-        batch = BatchRows([OutputRow(*row) for row in rows])
+        batch = BatchRows(rows)
         for sink in (self.board, *self._outputs.sinks):
             sink.apply(self._round, batch, at_ms)
         self._round += 1

@@ -35,12 +35,12 @@ from streaming.monitor.retry_policy import RetryPolicy
 from streaming.monitor.stall_watch import StallWatch
 from streaming.monitor.standstill_log import StandstillLog
 from streaming.monitor.unread_partitions import UnreadPartitions
+from streaming.query.first_reading import door
 from streaming.query.foreach_batch import BatchSink, BatchWriter
 from streaming.query.jvm_objects import is_no_answer
 from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.progress import PartitionOffsets, Progress, ProgressListener
-from streaming.query.replay_shares import processes
 from streaming.query.schemas import BUNDLE, OUTPUT
 from streaming.query.source import Known, coordinator_log
 from streaming.query.task_keys import bundle_keys
@@ -330,7 +330,7 @@ class QuerySupervisor:
                 dict(live_from),
                 dict(high_watermarks),
                 dict(state.told_before),
-                processes=processes(tasks) if runs_here(master_of(config)) else 1,
+                processes=door.processes(tasks) if runs_here(master_of(config)) else 1,
             ),
             outputStructType=OUTPUT,
             outputMode="Update",

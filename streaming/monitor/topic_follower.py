@@ -167,7 +167,7 @@ class TopicFollower:
                 held[name] = value
         monitor = held.pop((self._cluster,), None)
         for (_, group), value in held.items():
-            rows += [(-1, "group_deleted", group, "", "")] if value is None else self._group(group, value)
+            rows += [Row(-1, "group_deleted", group)] if value is None else self._group(group, value)
         if rows or events:
             self._board.add_events(events)
             self._board.apply(self._batch, rows, self._clock_ms())

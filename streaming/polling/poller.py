@@ -29,6 +29,7 @@ from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.membership import Membership
 from coordinator_model.state.offsets import OffsetBucket, bucket_number
+from coordinator_model.state.packed_offsets import PackedOffsets, dump_offsets
 from coordinator_model.state.rule_memory import Migration
 from streaming.base.batch_rows import Row
 from streaming.base.errors import first_line
@@ -62,7 +63,7 @@ class _Seen:
     membership: Membership
     state: str
     text: str
-    buckets: Mapping[BucketKey, str]
+    buckets: Mapping[BucketKey, PackedOffsets]
     offset_count: int
     step_ms: int = -1
     held_ms: int = -1
@@ -170,7 +171,7 @@ class GroupPoller:
             rows += _rows(name, former, now)
             seen[name] = now
         for name in seen.keys() & (left_out.keys() | found.gone):
-            rows.append((NO_PARTITION, "group_deleted", name, "", ""))
+            rows.append(Row(NO_PARTITION, "group_deleted", name))
             del seen[name]
         if rows:
             self._take(rows, now_ms)
@@ -229,8 +230,8 @@ def _mixed(former: _Seen | None, membership: Membership, now_ms: int) -> tuple[i
     return former.mixed_ms, former.moved_ms if is_same else now_ms
 
 
-def _buckets(offsets: PolledOffsets | None, former: _Seen | None) -> tuple[Mapping[BucketKey, str], int]:
-    """Texts of the offset buckets, and how many offsets there are; the former ones where there is no answer."""
+def _buckets(offsets: PolledOffsets | None, former: _Seen | None) -> tuple[Mapping[BucketKey, PackedOffsets], int]:
+    """The offset buckets, and how many offsets there are; the former ones where there is no answer."""
     if offsets is None:
         return ({}, 0) if former is None else (former.buckets, former.offset_count)
     made: dict[BucketKey, OffsetBucket] = {}
@@ -239,8 +240,7 @@ def _buckets(offsets: PolledOffsets | None, former: _Seen | None) -> tuple[Mappi
             key = (topic, bucket_number(partition))
             bucket = made.setdefault(key, OffsetBucket(topic=topic, number=key[1]))
             bucket.offsets[partition] = committed
-    texts = {key: snapshot.dump_offsets(bucket) for key, bucket in made.items()}
-    return texts, sum(map(len, offsets.values()))
+    return {key: dump_offsets(bucket) for key, bucket in made.items()}, sum(map(len, offsets.values()))
 
 
 def _rows(name: str, former: _Seen | None, now: _Seen) -> Iterator[Row]:
@@ -249,10 +249,10 @@ def _rows(name: str, former: _Seen | None, now: _Seen) -> Iterator[Row]:
     is_new = former is None
     if was.keys() - now.buckets.keys():
         # A board takes single buckets, and gives none back but with the group.
-        yield NO_PARTITION, "group_deleted", name, "", ""
+        yield Row(NO_PARTITION, "group_deleted", name)
         was, is_new = {}, True
     if is_new or former is None or former.text != now.text:
-        yield NO_PARTITION, "group", name, now.text, ""
-    for key, text in now.buckets.items():
-        if was.get(key) != text:
-            yield NO_PARTITION, "offsets", name, text, ""
+        yield Row(NO_PARTITION, "group", name, words=now.text)
+    for key, packed in now.buckets.items():
+        if was.get(key) != packed:
+            yield Row(NO_PARTITION, "offsets", name, *packed)

@@ -21,7 +21,6 @@ from streaming.base.logging_setup import get_logger, with_fields
 from streaming.query.jvm_objects import borrowed
 from streaming.query.row_codec import unpacked_output
 from streaming.query.row_socket import opened
-from streaming.query.schemas import OutputRow
 
 _log = get_logger("sink")
 
@@ -30,9 +29,9 @@ _LOGGED: Final = {"undecodable": "undecodable_record", "unreadable": "unreadable
 
 
 class BatchSink(Protocol):
-    """Takes the rows of one micro-batch, as `schemas.OutputRow`; `now_ms` is the wall clock at that moment."""
+    """Takes the rows of one micro-batch; `now_ms` is the wall clock at that moment."""
 
-    def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:
+    def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """Take them; a batch id seen before means the same rows again."""
         ...
 
@@ -89,9 +88,7 @@ class BatchWriter:
             if row.kind in _LOGGED:
                 _log.warning(_LOGGED[row.kind], partition=row.partition, **json.loads(row.payload))
         settled = self._settled(batch_id, unpacked)
-        if settled is not unpacked:
-            unpacked = [OutputRow(*row) for row in settled]
-        rows = BatchRows(unpacked, self._expectations.applied) if self._expectations else BatchRows(unpacked)
+        rows = BatchRows(settled, self._expectations.applied) if self._expectations else BatchRows(settled)
         now_ms = self._clock_ms()
         for sink in self._sinks:
             sink.apply(batch_id, rows, now_ms)

@@ -1,8 +1,10 @@
 """What the stateful step remembers of its partitions besides their groups: one ledger each, and one of them all."""
 
 import json
+import struct
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from coordinator_model.replica import Counters
@@ -68,31 +70,55 @@ class PartitionLedger:
         return new
 
 
-_BEFORE: Final = {"has_single": True, "is_cut": True, "was_live": True}
-"""What earlier releases did not note, as it may have been."""
+_NUMBERS: Final = (
+    "last_offset",
+    "last_rows_ms",
+    "has_single",
+    "live_from",
+    "is_cut",
+    "log_end",
+    "was_live",
+    "cuts",
+    "read_before",
+    "unreadable_batches",
+    "unreadable_before",
+)
+_numbers_of: Final = attrgetter("counters.records", *_NUMBERS)
+_WORDS: Final = ("waiting", "owed", "void_limits", "unreadable")
+_COUNTS: Final = ("unknown_records", "undecodable_records", "newer_value_versions")
+"""Of the counters; as those of `_WORDS`, nearly always empty."""
 
 
 @dataclass(slots=True)
 class TaskLedger:
-    """The books of a bundle's partitions, and the one timer kept while any of them waits."""
+    """The ledgers of a bundle's partitions, and the one timer kept while any of them waits."""
 
     partitions: dict[int, PartitionLedger] = field(default_factory=dict)
     timer_ms: int | None = None
     share_waits: list[int] = field(default_factory=list)
     """Partitions of the share coordinator's log of which something is to be said when a minute is over."""
-    has_partitions: bool = True
-    """Whether keys of entries say their partition (`state_keys.py`)."""
 
-    def dump(self) -> str:
-        """As text for the state."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+    def dump(self) -> bytes:
+        """For the state: a line of JSON, which names the numbers that follow, a row of them for each partition."""
+        numbers: list[int] = []
+        words = {}
+        for partition, of in self.partitions.items():
+            numbers += (partition, *_numbers_of(of))
+            words[partition] = [
+                {name: held for name in names if (held := getattr(holder, name))}
+                for holder, names in ((of, _WORDS), (of.counters, _COUNTS))
+            ]
+        head = json.dumps([self.timer_ms, self.share_waits, _NUMBERS, words], separators=(",", ":"))
+        return b"%b\n%b" % (head.encode(), struct.pack(f"<{len(numbers)}q", *numbers))
 
     @classmethod
-    def load(cls, text: str) -> "TaskLedger":
+    def load(cls, held: bytes) -> "TaskLedger":
         """Inverse of `dump`."""
-        held = json.loads(text)
-        ledgers = {
-            int(partition): PartitionLedger(**{**_BEFORE, **book, "counters": Counters(**book["counters"])})
-            for partition, book in held["partitions"].items()
-        }
-        return cls(ledgers, held["timer_ms"], held.get("share_waits", []), held.get("has_partitions", False))
+        head, _, packed = held.partition(b"\n")
+        timer_ms, share_waits, names, words = json.loads(head)
+        found = {}
+        for partition, records, *numbers in struct.iter_unpack(f"<{len(names) + 2}q", packed):
+            said, counted = words[str(partition)]
+            of_names: dict[str, Any] = dict(zip(names, numbers, strict=True))
+            found[partition] = PartitionLedger(Counters(records, **counted), **of_names, **said)
+        return cls(found, timer_ms, share_waits)

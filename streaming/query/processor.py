@@ -3,12 +3,12 @@
 Keyed by partitions, not by group: a key costs a stateful task some milliseconds, so a batch in which 20,000 groups
 commit, spread over fifty partitions, is one key a task (docs/decisions/0001).
 
-    state variable   key                      holds
-    offsets          group, topic, bucket     everything of a group but its offsets, and up to 64 of these, each of a
-                                              partition (`state_keys.py`)
-    groups           group                    what a release up to layout 5 has of a group
-    packs            partition, slot          many of both that changed at once, or lately (`state_cache.py`)
-    book             -                        totals of each partition, and what waits for the next batch
+    state variable   key                                 holds
+    entries          partition, group, topic, bucket     everything of a group but its offsets, or up to 64 of these
+    packs            partition, slot                     many of both that changed at once, or lately
+                                                         (`state_cache.py`), and the task's ledger (`ledger.py`)
+
+Beside them are those of former releases, which are carried over (`former_state.py`).
 
 This is what Spark sees of it, and no more: before the first batch of a query it starts a process only to ask what
 state there is, and waits for it. What replays is taken along where rows are (`shard_task.py`).
@@ -27,6 +27,9 @@ from pyspark.sql.streaming.stateful_processor import (
 from streaming.query.schemas import (
     BOOK_STATE,
     BUCKET_KEY,
+    ENTRIES_STATE,
+    ENTRY,
+    ENTRY_KEY,
     GROUP_KEY,
     GROUPS_STATE,
     OFFSETS_STATE,
@@ -68,10 +71,13 @@ class CoordinatorShards(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state variables."""
         self._handle = handle
-        self._groups = handle.getMapState(GROUPS_STATE, GROUP_KEY, SNAPSHOT)
-        self._offsets = handle.getMapState(OFFSETS_STATE, BUCKET_KEY, SNAPSHOT)
+        self._entries = handle.getMapState(ENTRIES_STATE, ENTRY_KEY, ENTRY)
         self._packs = handle.getMapState(PACKS_STATE, SLOT_KEY, PACK)
-        self._book = handle.getValueState(BOOK_STATE, SNAPSHOT)
+        self._former = (
+            handle.getMapState(GROUPS_STATE, GROUP_KEY, SNAPSHOT),
+            handle.getMapState(OFFSETS_STATE, BUCKET_KEY, SNAPSHOT),
+            handle.getValueState(BOOK_STATE, SNAPSHOT),
+        )
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name, and one signature for its two forms
         self,
@@ -93,11 +99,12 @@ class CoordinatorShards(StatefulProcessor):
         yield from _frames(self._bundle().conclude(timerValues.getCurrentProcessingTimeInMs()))
 
     def _bundle(self) -> "ShardTask":
+        from streaming.query.former_state import FormerState
         from streaming.query.shard_task import Limits, ShardTask, Variables
         from streaming.query.state_cache import StateStore
 
         return ShardTask(
-            Variables(self._handle, StateStore(self._groups, self._offsets, self._packs), self._book),
+            Variables(self._handle, StateStore(self._entries, self._packs), FormerState(*self._former)),
             Limits(self._live_from, self._log_end, self._reported),
             self._processes,
         )

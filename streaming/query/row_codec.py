@@ -19,9 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.query.commit_compaction import WORTH_REDUCING, commits_represented, last_of_each_key
+from streaming.base.batch_rows import Row
+from streaming.query.commit_compaction import WORTH_REDUCING, commits_represented
 from streaming.query.log_continuity import Note
-from streaming.query.schemas import BUNDLE, OutputRow
+from streaming.query.schemas import BUNDLE
 
 LOG_LAYOUT: Final = pa.schema(
     [
@@ -35,8 +36,8 @@ LOG_LAYOUT: Final = pa.schema(
 """One record of the log, of either reader. Large: a batch of a million records has more than two gigabytes."""
 
 
-_COMMITS: Final = pa.field("commits", pa.int64())
-_BUILT: Final = pa.field("built", pa.bool_())
+COMMITS: Final = pa.field("commits", pa.int64())
+BUILT: Final = pa.field("built", pa.bool_())
 _CUT: Final = pa.field("cut", pa.bool_())
 """Whether the micro-batch ends before the log of the record's partition did."""
 
@@ -75,26 +76,26 @@ def packed(
     tables: Iterable[pa.Table],
     keys: Sequence[int],
     *,
-    built_until: Mapping[int, int] | None = None,
+    less: Callable[[pa.Table], pa.Table] = lambda rows: rows,
     cut: Collection[int] = (),
     notes: Callable[[], Mapping[int, Note]] = dict,
 ) -> pa.RecordBatch:
     """Records of `LOG_LAYOUT`, in any order, as rows of `schemas.PACKED`: of each bundle that has some, one or more.
 
-    Only state is to be made of records below `built_until`, by partition; of those the last of each key are left. Of
-    the partitions that are `cut` there is more in the log. `notes` is asked by partition once all tables were read; a
-    partition that could not be read has no records, even where some were read.
+    `less` leaves out records before superseded commits are (`first_reading`). Of the partitions that are `cut` there is
+    more in the log. `notes` is asked by partition once all tables were read; a partition that could not be read has no
+    records, even where some were read.
     """
     rows, waiting = _no_rows(), []
     for table in tables:
         waiting.append(_uncounted(table))
         if sum(map(len, waiting)) >= REDUCE_AFTER:
-            rows, waiting = _reduced([rows, *waiting], built_until or {}), []
-    rows = _reduced([rows, *waiting], built_until or {})
+            rows, waiting = _reduced(less(_in_one(rows, *waiting))), []
+    rows = _reduced(less(_in_one(rows, *waiting)))
     said = notes()
     if left_out := [partition for partition, note in said.items() if note.unread]:
-        rows = rows.filter(pa.array(~np.isin(_whole(rows, "partition").to_numpy(), left_out)))
-    partitions = _whole(rows, "partition").to_numpy()
+        rows = rows.filter(pa.array(~np.isin(whole(rows, "partition").to_numpy(), left_out)))
+    partitions = whole(rows, "partition").to_numpy()
     rows = rows.append_column(_CUT, pa.array(np.isin(partitions, list(cut))))
     bundles = partitions % len(keys)
     cells = []
@@ -158,41 +159,35 @@ def unpacked(blobs: Iterable[bytes]) -> list[LogRow]:
 @cache
 def _no_rows() -> pa.Table:
     """Made when it is asked for: it takes pandas along, which a process that only plans does without."""
-    return LOG_LAYOUT.append(_COMMITS).append(_BUILT).empty_table()
+    return LOG_LAYOUT.append(COMMITS).append(BUILT).empty_table()
 
 
 def _uncounted(table: pa.Table) -> pa.Table:
     """Each record standing for itself."""
     ones, none = np.ones(table.num_rows, dtype=np.int64), np.zeros(table.num_rows, dtype=bool)
-    return table.append_column(_COMMITS, pa.array(ones)).append_column(_BUILT, pa.array(none))
+    return table.append_column(COMMITS, pa.array(ones)).append_column(BUILT, pa.array(none))
 
 
-def _reduced(tables: Sequence[pa.Table], built_until: Mapping[int, int]) -> pa.Table:
-    """Less those that other records tell of."""
-    rows = pa.concat_tables(tables).combine_chunks()
-    if rows.num_rows < WORTH_REDUCING and not built_until:
+def _in_one(*tables: pa.Table) -> pa.Table:
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _reduced(rows: pa.Table) -> pa.Table:
+    """Less commits that other records tell of."""
+    if rows.num_rows < WORTH_REDUCING:
         return rows
-    offsets, reported = (_whole(rows, name).to_numpy() for name in ("offset", _COMMITS.name))
-    names, values = _whole(rows, "key"), _whole(rows, "value")
-    built = np.zeros(len(offsets), dtype=bool)
-    if built_until:
-        below = offsets < _ends(built_until, _whole(rows, "partition").to_numpy())
-        if below.any():
-            built, reported = last_of_each_key(offsets, names, values, reported, below)
-    if rows.num_rows >= WORTH_REDUCING and not built.all():
-        reported = commits_represented(offsets, names, values, reported, ~built)
-    columns = [*rows.columns[: len(LOG_LAYOUT)], pa.array(reported), pa.array(built)]
-    return pa.Table.from_arrays(columns, schema=rows.schema).filter(pa.array(reported > 0))
+    built, commits = (whole(rows, of.name).to_numpy(zero_copy_only=False) for of in (BUILT, COMMITS))
+    offsets, names, values = (whole(rows, name) for name in ("offset", "key", "value"))
+    return with_counts(rows, commits_represented(offsets.to_numpy(), names, values, commits, ~built), built)
 
 
-def _ends(offsets: Mapping[int, int], partitions: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Of each row the offset of its partition, 0 where none is named."""
-    found = np.zeros(max(int(partitions.max(initial=0)), *offsets) + 1, dtype=np.int64)
-    found[list(offsets)] = list(offsets.values())
-    return found[partitions]
+def with_counts(rows: pa.Table, commits: npt.NDArray[np.int64], built: npt.NDArray[np.bool_]) -> pa.Table:
+    """Rows that stand for so many of their key, less those that stand for none; and whether state alone is made."""
+    columns = [*rows.columns[: len(LOG_LAYOUT)], pa.array(commits), pa.array(built)]
+    return pa.Table.from_arrays(columns, schema=rows.schema).filter(pa.array(commits > 0))
 
 
-def _whole(rows: pa.Table, name: str) -> pa.Array:
+def whole(rows: pa.Table, name: str) -> pa.Array:
     """A column in one piece."""
     return rows[name].combine_chunks()
 
@@ -221,22 +216,22 @@ OUTPUT_LAYOUT: Final = pa.schema(
         ("partition", pa.int32()),
         ("kind", pa.string()),
         ("group", pa.string()),
-        ("payload", pa.large_string()),
-        ("event_kind", pa.string()),
+        ("payload", pa.large_binary()),
+        ("words", pa.large_string()),
     ]
 )
 
 
-def packed_output(rows: Sequence[OutputRow]) -> bytes:
+def packed_output(rows: Sequence[Row]) -> bytes:
     """Rows as what `unpacked_output` reads."""
     columns = [pa.array(column, of.type) for column, of in zip(zip(*rows, strict=True), OUTPUT_LAYOUT, strict=True)]
     return dumped(pa.Table.from_arrays(columns, schema=OUTPUT_LAYOUT), compressed=True)
 
 
-def unpacked_output(packs: Iterable[bytes]) -> list[OutputRow]:
+def unpacked_output(packs: Iterable[bytes]) -> list[Row]:
     """Rows of some packs, in their order."""
-    rows: list[OutputRow] = []
+    rows: list[Row] = []
     for pack in packs:
         columns = loaded(pack).columns
-        rows += map(OutputRow._make, zip(*(column.to_pylist() for column in columns), strict=True))
+        rows += map(Row._make, zip(*(column.to_pylist() for column in columns), strict=True))
     return rows

@@ -5,39 +5,44 @@ once. The state variables are `processor.py`'s; nothing here is a rule about gro
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from functools import partial
+from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, ValueState
+import pyarrow.compute as pc
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from coordinator_model.figures import stored
 from coordinator_model.records.serde import DecodedKey, KnownKey, decode_key
-from coordinator_model.replica import Changes, Counters, Replica
+from coordinator_model.replica import Changes, Counters, NoStore, Replica
 from coordinator_model.rules import rereading, static_absences
 from coordinator_model.state import snapshot
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view
 from coordinator_model.state.findings import Finding, Position, events_of
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket, bucket_number
+from coordinator_model.state.packed_offsets import dump_offsets, load_offsets
 from streaming.base import gc_tuning
-from streaming.base.child_processes import answered_by_children, taken_by_turns
-from streaming.query.commit_seeds import Seed, Seeds, seeds_of
+from streaming.base.batch_rows import Row
+from streaming.query.first_reading import door
+from streaming.query.former_state import FormerState
 from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
-from streaming.query.replay_shares import Answer, shares_of, what_is_written, writes_only
 from streaming.query.row_codec import LogRow, notes_of, packed_output, partitions_cut, rows_of, unpacked_table
-from streaming.query.schemas import OutputRow
 from streaming.query.share_cells import told_apart
 from streaming.query.share_task import ShareTask
-from streaming.query.state_cache import StateCache, StateStore, entries_of, with_partitions
-from streaming.query.state_keys import Key
-from streaming.query.state_pipelining import put_many
+from streaming.query.state_cache import LEDGER, Entry, Key, StateCache, StateStore, entries_of
+from streaming.query.state_pipelining import get_many, put_many
+
+if TYPE_CHECKING:
+    from streaming.query.first_reading.door import Seeds
 
 SETTLE_AFTER_MS: Final = 2_000
 """How long a step cut off by the end of a rate-limited batch waits for its rest. The rest is in the next batch."""
@@ -69,26 +74,11 @@ class _StateStore:
 
     def load_group(self, name: str) -> GroupState | None:
         held = self._entries.get(self._partition, (name,))
-        return None if held is None else snapshot.load_group(held)
+        return None if held is None else snapshot.load_group(held[1])
 
     def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
         held = self._entries.get(self._partition, (group, topic, number))
-        return None if held is None else snapshot.load_offsets(held)
-
-
-class _SeededStore:
-    """That of a partition of which there is nothing yet, but the offsets that its groups are seeded with."""
-
-    def __init__(self, seeds: Mapping[str, Seed]) -> None:
-        self._seeds = seeds
-
-    def load_group(self, name: str) -> GroupState | None:  # noqa: ARG002 - the protocol's signature
-        return None
-
-    def load_bucket(self, group: str, topic: str, number: int) -> OffsetBucket | None:
-        seed = self._seeds.get(group)
-        held = None if seed is None else seed.texts.get((topic, number))
-        return None if held is None else snapshot.load_offsets(held)
+        return None if held is None else load_offsets(*held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +87,7 @@ class Variables:
 
     handle: StatefulProcessorHandle
     entries: StateStore
-    book: ValueState
+    former: FormerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +105,12 @@ class ShardTask:
     Args:
         state: of the bundle.
         limits: where the log is live.
-        processes: how many may replay partitions of which there is no state yet (`replay_shares.py`).
+        processes: how many may replay partitions of which there is no state yet (`first_reading`).
     """
 
     def __init__(self, state: Variables, limits: Limits, processes: int = 1) -> None:
         self._state = state
-        self._bundle = BundleReplay(state.entries, limits)
+        self._limits = limits
         self._processes = processes
 
     def replay(self, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
@@ -144,36 +134,24 @@ class ShardTask:
 
     def _replay_log(self, book: TaskLedger, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
         rows = unpacked_table(blobs)
-        # What is said of a partition is said to who has its ledger.
-        own, *others = shares_of(rows, book.partitions, 1 if notes_of(rows) else self._processes)
 
-        def answer(taken: Callable[[], Iterator[pa.Table]]) -> Answer:
-            ledger, written = TaskLedger(), writes_only()
-            bundle = BundleReplay(written, self._bundle.limits)
-            put_out = [pack for share in taken() for pack in bundle.replay(ledger, share, now_ms)]
-            return Answer(put_out, what_is_written(written), ledger.partitions)
+        def replay(entries: StateStore, ledger: TaskLedger, share: pa.Table) -> Iterator[bytes]:
+            return BundleReplay(entries, self._limits).replay(ledger, share, now_ms)
 
-        children = min(self._processes, len(others)) - 1
         # Of the time a first catch-up takes, a tenth was the collector's, which found nothing; children inherit it.
-        with (
-            gc_tuning.paused(),
-            taken_by_turns(others) as taken,
-            answered_by_children(answer, [taken] * children) as answers,
-        ):
-            for share in chain([own], taken()):
-                yield from self._bundle.replay(book, share, now_ms)
-            for put_out, written, partitions in answers:
-                for state, items in zip(self._state.entries, written, strict=True):
-                    put_many(state, items)
-                book.partitions |= partitions
-                yield from put_out
+        with gc_tuning.paused():
+            # What is said of a partition is said to who has its ledger.
+            if self._processes > 1 and not notes_of(rows) and _is_new(rows, book.partitions.keys()):
+                yield from door.replayed(replay, self._state.entries, book, rows, self._processes)
+            else:
+                yield from replay(self._state.entries, book, rows)
         self._finish(book, now_ms)
 
     def conclude(self, now_ms: int) -> Iterator[bytes]:
         """Close what waits, where the end of the log was reached or nothing has come for long; yields packed output."""
         book = self._load_ledger()
         book.timer_ms = None
-        yield from self._bundle.conclude(book, now_ms)
+        yield from BundleReplay(self._state.entries, self._limits).conclude(book, now_ms)
         if book.share_waits:
             shares = ShareTask(self._state.entries.packs)
             yield from shares.conclude(book.share_waits, now_ms)
@@ -181,16 +159,12 @@ class ShardTask:
         self._finish(book, now_ms)
 
     def _load_ledger(self) -> TaskLedger:
-        held = self._state.book.get()
-        book = TaskLedger() if held is None else TaskLedger.load(held[0])
-        if not book.has_partitions:
-            with_partitions(self._state.entries)
-            book.has_partitions = True
-        return book
+        held = get_many(self._state.entries.packs, [LEDGER]).get(LEDGER)
+        return self._state.former.carried_over(self._state.entries) if held is None else TaskLedger.load(*held)
 
     def _finish(self, book: TaskLedger, now_ms: int) -> None:
         self._set_timer(book, now_ms)
-        self._state.book.update((book.dump(),))
+        put_many(self._state.entries.packs, [(LEDGER, (book.dump(),))])
 
     def _set_timer(self, book: TaskLedger, now_ms: int) -> None:
         """Keep one timer while something waits, and none else."""
@@ -214,8 +188,11 @@ class BundleReplay:
         cut, notes = partitions_cut(rows), notes_of(rows)
         rows = self._less_what_is_owed(book, rows, notes)
         former = {partition: self._forget(book, partition) for partition in _read_again(notes)}
-        seeds, left = seeds_of(rows, book.partitions.keys() - former.keys())
-        for part in _parts(rows_of(left), seeds, notes):
+        known = book.partitions.keys() - former.keys()
+        seeds: Seeds = {}
+        if _is_new(rows, known):
+            seeds, rows = door.seeds_of(rows, known)
+        for part in _parts(rows_of(rows), seeds, notes):
             entries, runs = self._replay(book, part, seeds, notes, former)
             for run in runs:
                 run.book.last_rows_ms, run.book.is_cut = now_ms, run.partition in cut
@@ -267,7 +244,7 @@ class BundleReplay:
         self,
         bundle: TaskLedger,
         part: Mapping[int, list[LogRow]],
-        seeds: Seeds,
+        seeds: "Seeds",
         notes: Mapping[int, Note],
         former: Mapping[int, "Former"],
     ) -> tuple[StateCache, list["PartitionReplay"]]:
@@ -287,7 +264,7 @@ class BundleReplay:
             book = bundle.partitions.setdefault(partition, PartitionLedger())
             seeded = seeds.pop(partition, {})
             is_without_state = partition not in known or partition in former
-            store = _SeededStore(seeded) if is_without_state else _StateStore(entries, partition)
+            store = NoStore() if is_without_state else _StateStore(entries, partition)
             note = notes.get(partition)
             if partition in former:
                 book.live_from = 1 + max(
@@ -295,8 +272,10 @@ class BundleReplay:
                 )
             live_from = self._live_from(partition, book, rows, note)
             counters = _counted_again(book.counters) if partition in former else book.counters
-            replica = Replica(store, counters, live_from=live_from)
-            run = PartitionReplay(partition, book, replica, seeded, former=former.get(partition))
+            below = {row.offset for row in rows if row.built}
+            made = partial(door.replica_of, partition, seeded, below) if seeded or below else Replica
+            replica: Replica = made(store, counters, live_from=live_from)
+            run = PartitionReplay(partition, book, replica, former=former.get(partition))
             runs.append(run)
             if (
                 not is_without_state
@@ -304,20 +283,8 @@ class BundleReplay:
                 and any(book.last_offset < row.offset < live_from for row in rows)
             ):
                 run.before = Former.of(entries, partition, _touched(keys[partition].values()))
-            for name, seed in seeded.items():
-                replica.seed(name, partition, seed.counts, seed.topic_ids, records=seed.records)
-                book.last_offset = max(book.last_offset, seed.last_offset)
-            for row in rows:
-                place = Position(partition, row.offset, row.timestamp_ms)
-                key = keys[partition][row.key]
-                if row.built:
-                    run.events += replica.build(place, key, row.value, records=row.commits)
-                else:
-                    run.events += replica.replay_decoded(place, key, row.value, commits=row.commits)
-            replica.begin()
-            if rows:
-                run.events += replica.end_moments(rows[-1].timestamp_ms)
-                book.last_offset = max(book.last_offset, rows[-1].offset)
+            run.follow(rows, keys[partition])
+            book.last_offset = max(book.last_offset, *(of.last_offset for of in seeded.values()), -1)
             if run.former is not None and note is not None:
                 _note_new_types(book.counters, counters)
                 run.take_over(note, rows)
@@ -348,24 +315,23 @@ class BundleReplay:
 
     def _write(self, entries: StateCache, runs: list["PartitionReplay"]) -> Iterator[bytes]:
         """Write what changed, and pass it on."""
-        rows: list[OutputRow] = []
+        rows: list[Row] = []
         for run in runs:
             changes = run.replica.take_changes()
-            groups, offsets = list(run.changed_groups(changes)), dict(run.changed_offsets(changes))
-            changed = {(state.name,): text for state, text in groups} | offsets
+            groups = list(run.changed_groups(changes))
+            offsets = {place: run.replica.packed_bucket(place) for place in sorted(changes.buckets)}
+            changed = {(state.name,): entry for state, entry in groups} | offsets
             ended = [(name, *place) for name, places in changes.deleted.items() for place in ((), *places)]
             gone = set() if run.former is None else run.former.entries.keys() - changed.keys()
             shown = {state.name for state, _ in groups if state.exists}
             deleted = [*changes.deleted, *sorted({name for name, *_ in gone} - shown - changes.deleted.keys())]
             # Groups that ended come before anything else: one of the same name may have begun.
-            rows += [OutputRow(run.partition, "group_deleted", name, "") for name in deleted]
+            rows += [Row(run.partition, "group_deleted", name) for name in deleted]
             run.book.has_single |= entries.change(run.partition, changed, [*ended, *gone])
-            rows += [OutputRow(run.partition, "group", at.name, text) for at, text in groups if at.exists]
-            rows += [OutputRow(run.partition, "offsets", name, text) for (name, _, _), text in offsets.items()]
+            rows += [Row(run.partition, "group", at.name, *entry) for at, entry in groups if at.exists]
+            rows += [Row(run.partition, "offsets", name, *entry) for (name, _, _), entry in offsets.items()]
             rows += [
-                OutputRow(
-                    run.partition, "offsets", key[0], snapshot.dump_offsets(OffsetBucket(topic=key[1], number=key[2]))
-                )
+                Row(run.partition, "offsets", key[0], *dump_offsets(OffsetBucket(topic=key[1], number=key[2])))
                 for key in sorted(gone, key=str)
                 if len(key) > 1 and key[0] in shown
             ]
@@ -375,8 +341,8 @@ class BundleReplay:
                 for event in run.events
                 if event.offset >= self.limits.reported.get(run.partition, 0)
             )
-            rows += [OutputRow(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
-            rows.append(OutputRow(run.partition, "shard", "", _json(run.book.totals())))
+            rows += [Row(run.partition, "event", of.group, _json(event_view(of)), of.kind) for of in new]
+            rows.append(Row(run.partition, "shard", "", _json(run.book.totals())))
             run.wait(changes)
         entries.write()
         for start in range(0, len(rows), _ROWS_A_PACK):
@@ -387,26 +353,25 @@ class BundleReplay:
 class Former:
     """What was known of a partition, or of some of its groups, before: entries of the state by their keys."""
 
-    entries: dict[Key, str]
+    entries: dict[Key, Entry]
 
     @classmethod
     def of(cls, entries: StateCache, partition: int, keys: Iterable[Key]) -> "Former":
         """What is there of some keys, and of their groups' other offsets nothing."""
         held = ((key, entries.get(partition, key)) for key in keys)
-        return cls({key: text for key, text in held if text is not None})
+        return cls({key: entry for key, entry in held if entry is not None})
 
     def groups(self) -> dict[str, GroupState]:
         """Groups by name."""
-        return {
-            key[0]: snapshot.load_group(text) for key, text in sorted(self.entries.items(), key=str) if len(key) == 1
-        }
+        of_groups = sorted((key[0], words) for key, (_, words) in self.entries.items() if len(key) == 1)
+        return {name: snapshot.load_group(words) for name, words in of_groups}
 
     def buckets(self) -> dict[str, list[OffsetBucket]]:
         """Offset buckets by group; none of a group without."""
         found: dict[str, list[OffsetBucket]] = {}
-        for key, text in self.entries.items():
+        for key, entry in self.entries.items():
             if len(key) > 1:
-                found.setdefault(key[0], []).append(snapshot.load_offsets(text))
+                found.setdefault(key[0], []).append(load_offsets(*entry))
         return found
 
 
@@ -417,7 +382,6 @@ class PartitionReplay:
     partition: int
     book: PartitionLedger
     replica: Replica
-    seeds: Mapping[str, Seed]
     events: list[Event] = field(default_factory=list)
     former: Former | None = None
     """What was known of a partition that is read again."""
@@ -425,6 +389,16 @@ class PartitionReplay:
     """What was known of what is touched, where records may be missing."""
     stepped_over: Sequence[tuple[int, int, str]] = ()
     """Batches that could not be read: first offset, the one after it, and why."""
+
+    def follow(self, rows: Sequence[LogRow], keys: Mapping[bytes | None, DecodedKey]) -> None:
+        """Replay rows, by their decoded keys."""
+        for row in rows:
+            place = Position(self.partition, row.offset, row.timestamp_ms)
+            self.events += self.replica.replay_decoded(place, keys[row.key], row.value, commits=row.commits)
+        self.replica.begin()
+        if rows:
+            self.events += self.replica.end_moments(rows[-1].timestamp_ms)
+            self.book.last_offset = max(self.book.last_offset, rows[-1].offset)
 
     def with_own_id(self, event: Event) -> Event:
         """The event under an id of its own, where its offset was another record's before the log was cut off."""
@@ -492,13 +466,8 @@ class PartitionReplay:
         return _offsets(bucket for bucket in now if bucket is not None)
 
     def _bucket(self, name: str, held: OffsetBucket) -> OffsetBucket | None:
-        """A bucket that a group had, as it is now; one that was made of columns is loaded."""
-        at = name, held.topic, held.number
-        bucket = self.replica.buckets.get(at)
-        text = self.seeds[name].texts.get((held.topic, held.number)) if name in self.seeds else None
-        if bucket is None and text is not None:
-            bucket = self.replica.buckets[at] = snapshot.load_offsets(text)
-        return bucket
+        """A bucket that a group had, as it is now."""
+        return self.replica.loaded_bucket((name, held.topic, held.number))
 
     def conclude(self, log_ms: int | None = None) -> None:
         """Close what is open and report what was withheld: the partition is at the end of the log.
@@ -514,22 +483,12 @@ class PartitionReplay:
         for name in [state.name for state in self.replica.groups.values() if state.withheld]:
             self.events += self.replica.judge(name)
 
-    def changed_groups(self, changes: Changes) -> Iterator[tuple[GroupState, str]]:
-        """(group, its snapshot and figures) of those to be kept."""
+    def changed_groups(self, changes: Changes) -> Iterator[tuple[GroupState, Entry]]:
+        """(group, its figures and snapshot) of those to be kept."""
         for name in sorted(changes.groups):
             state = self.replica.groups.get(name)
             if state is not None and state.is_kept:
-                yield state, stored.dump(state)
-
-    def changed_offsets(self, changes: Changes) -> Iterator[tuple[tuple[str, str, int], str]]:
-        """(group, topic, bucket number) and the snapshot of the bucket."""
-        for place in sorted(changes.buckets):
-            bucket = self.replica.buckets.get(place)
-            if bucket is None:
-                name, topic, number = place
-                yield place, self.seeds[name].texts[topic, number]
-            else:
-                yield place, snapshot.dump_offsets(bucket)
+                yield state, (stored.dump(state), snapshot.dump_group(state))
 
     def wait(self, changes: Changes) -> None:
         """Remember the groups that something has yet to be said of."""
@@ -563,6 +522,11 @@ def _note_new_types(known: Counters, again: Counters) -> None:
         known.newer_value_versions.setdefault(name, count)
 
 
+def _is_new(rows: pa.Table, known: AbstractSet[int]) -> bool:
+    """Whether there are rows of partitions of which nothing is known yet."""
+    return not known >= set(pc.unique(rows["partition"]).to_pylist())
+
+
 def _read_again(notes: Mapping[int, Note]) -> list[int]:
     return [partition for partition, note in notes.items() if note.again is not None and not note.unread]
 
@@ -571,7 +535,9 @@ def _offsets(buckets: Iterable[OffsetBucket]) -> dict[tuple[str, int], Committed
     return {(bucket.topic, partition): of for bucket in buckets for partition, of in bucket.offsets.items()}
 
 
-def _parts(log: list[LogRow], seeds: Seeds, also: Collection[int] = ()) -> Iterator[dict[int, list[LogRow]]]:
+def _parts(
+    log: list[LogRow], seeds: Mapping[int, Collection[str]], also: Collection[int] = ()
+) -> Iterator[dict[int, list[LogRow]]]:
     """Rows by partition: as many partitions at once as have `ROWS_AT_ONCE`, or the last of them has more.
 
     Each group that is seeded counts as a row; partitions that are named come also without any.
@@ -602,17 +568,21 @@ def _touched(keys: Iterable[DecodedKey]) -> set[Key]:
     return touched
 
 
-_json: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_text: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-def _undecodable(replica: Replica) -> Iterator[OutputRow]:
+def _json(value: object) -> bytes:
+    return _text(value).encode()
+
+
+def _undecodable(replica: Replica) -> Iterator[Row]:
     for position, record in replica.undecodable:
         reported = {"offset": position.offset, "record_type": record.record_type, "reason": record.reason}
-        yield OutputRow(position.partition, "undecodable", "", _json(reported))
+        yield Row(position.partition, "undecodable", "", _json(reported))
     replica.undecodable.clear()
 
 
-def _unreadable(run: PartitionReplay) -> Iterator[OutputRow]:
+def _unreadable(run: PartitionReplay) -> Iterator[Row]:
     for first, end, reason in run.stepped_over:
         reported = {"first_offset": first, "last_offset": end - 1, "reason": reason}
-        yield OutputRow(run.partition, "unreadable", "", _json(reported))
+        yield Row(run.partition, "unreadable", "", _json(reported))

@@ -11,7 +11,10 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from streaming.query.row_codec import LOG_LAYOUT, ROWS_A_CELL, dumped, loaded
-from streaming.query.state_keys import SHARE_LOG
+
+SHARE_LOG: Final = 1 << 20
+"""Where a partition stands for one of the share coordinator's log, this is added to its number: more than there are of
+the first log."""
 
 MARK: Final = b"share-1\n"
 

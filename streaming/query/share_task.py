@@ -30,11 +30,10 @@ from coordinator_model.state.findings import Position
 from coordinator_model.state.share_partition import SharePartition, SharePartitionId
 from coordinator_model.views.share_partitions import ShareFigures
 from streaming.base import gc_tuning
+from streaming.base.batch_rows import Row
 from streaming.query.log_continuity import Note
 from streaming.query.row_codec import packed_output
-from streaming.query.schemas import OutputRow
-from streaming.query.share_cells import NOTHING_SAID, Pruned, Said, share_rows
-from streaming.query.state_keys import SHARE_LOG
+from streaming.query.share_cells import NOTHING_SAID, SHARE_LOG, Pruned, Said, share_rows
 from streaming.query.state_pipelining import get_many, put_many
 
 SLOTS: Final = 8
@@ -121,7 +120,7 @@ class ShareTask:
         partitions = sorted(by_partition.keys() | {int(of) for of in said.ends})
         ledgers = self._ledgers(partitions)
         written: list[tuple[tuple[int, int], tuple[bytes]]] = []
-        output: list[OutputRow] = []
+        output: list[Row] = []
         with gc_tuning.paused():
             for partition in partitions:
                 run = _Run(self._packs, partition, ledgers.get(partition), said)
@@ -136,7 +135,7 @@ class ShareTask:
     def conclude(self, partitions: Collection[int], now_ms: int) -> Iterator[bytes]:
         """Say what is kept of minutes that are over; yields packed output."""
         written: list[tuple[tuple[int, int], tuple[bytes]]] = []
-        output: list[OutputRow] = []
+        output: list[Row] = []
         for partition, ledger in self._ledgers(partitions).items():
             run = _Run(self._packs, partition, ledger, NOTHING_SAID)
             run.settle(now_ms)
@@ -216,21 +215,21 @@ class _Run:
             yield (place, slot), (_dumped(self._slots[slot]),)
         yield (place, LEDGER), (self.ledger.dump(),)
 
-    def output(self) -> Iterator[OutputRow]:
+    def output(self) -> Iterator[Row]:
         """What is put out, in this order."""
         place, replica = SHARE_LOG + self._partition, self._replica
         for id_ in sorted(self._changed):
             held = None if replica is None else replica.partitions.get(id_)
             if held is None:
-                yield OutputRow(place, "share_gone", "", share_text.dump_id(id_))
+                yield Row(place, "share_gone", "", share_text.dump_id(id_).encode())
             else:
-                yield OutputRow(place, "share", "", ShareFigures.of(held).dump())
+                yield Row(place, "share", "", ShareFigures.of(held).dump().encode())
         for left_out in self._left_out:
-            yield OutputRow(place, "undecodable", "", _encode(left_out))
+            yield Row(place, "undecodable", "", _encode(left_out).encode())
         for event in self._events:
             if event.offset >= self.ledger.reported_to:
-                yield OutputRow(place, "event", event.group, _encode(event_view(event)), event.kind)
-        yield OutputRow(place, "share_log", "", _encode(self.ledger.totals()))
+                yield Row(place, "event", event.group, _encode(event_view(event)).encode(), event.kind)
+        yield Row(place, "share_log", "", _encode(self.ledger.totals()).encode())
 
     def _with_touched(self, rows: Sequence[tuple[int, int, bytes | None, bytes | None]]) -> ShareReplica:
         """A replica with the share partitions that rows are about, and those of which something is kept."""
@@ -325,15 +324,15 @@ class _Run:
             self._slots.update((slot, _loaded(pack)) for (_, slot), (pack,) in found.items())
 
 
-def stored_share_rows(packs: Iterable[tuple[tuple[int, int], bytes]]) -> Iterator[OutputRow]:
+def stored_share_rows(packs: Iterable[tuple[tuple[int, int], bytes]]) -> Iterator[Row]:
     """What packs of the state hold of the second log, as the rows that it was put out in."""
     for (place, slot), pack in packs:
         if slot == LEDGER:
-            yield OutputRow(place, "share_log", "", _encode(ShareLedger.load(pack).totals()))
+            yield Row(place, "share_log", "", _encode(ShareLedger.load(pack).totals()).encode())
             continue
         for name, text in _loaded(pack).items():
             held = share_text.load(share_text.load_id(name), text)
-            yield OutputRow(place, "share", "", ShareFigures.of(held).dump())
+            yield Row(place, "share", "", ShareFigures.of(held).dump().encode())
 
 
 def _dumped(entries: Mapping[str, str]) -> bytes:

@@ -57,6 +57,7 @@ from streaming.base.machine_clock import Instant
 from streaming.base.resident_memory import GrownMemory
 from streaming.kafka.log_bounds import AWAY, LogBounds
 from streaming.kafka.range_reader import Columns, LogLostError, RangeReader, Ranges, SteppedOver
+from streaming.query.first_reading import door
 from streaming.query.log_continuity import (
     AGAIN,
     BEGINS,
@@ -123,7 +124,7 @@ class Known(NamedTuple):
     """What a run knows of the log when it starts a query, by partition.
 
     Attributes:
-        built_until: of records below only state is made (`row_codec.packed`).
+        built_until: of records below only state is made (`first_reading`).
         live_from: from where on it is live, of partitions whose end was to be had; None for all.
         owed: the `Note` of what was planned and could not be read.
         unread_seconds: how long the log has not been read.
@@ -362,6 +363,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         """
         lost = Lost(set(), {}) if may_leave_out else Lost()
         known, began = Known(**self._settings["known"]), machine_clock.now()
+        built = self._built_until(pieces)
 
         def notes() -> dict[int, Note]:
             late = late_seconds(looked, began, machine_clock.now())
@@ -371,7 +373,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         batch = packed(
             chain(self._stable(pieces, patience_seconds, lost), self._unstable(pieces, patience_seconds, lost)),
             self._settings["keys"],
-            built_until=self._built_until(pieces),
+            less=partial(door.without_history, live_from=built) if built else lambda rows: rows,
             cut=[of.partition for of in pieces if of.is_cut],
             notes=notes,
         )

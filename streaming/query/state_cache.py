@@ -19,13 +19,12 @@ entries that change at once, or again and again, are kept together:
     to be removed            -                         removed from wherever it is
 
 So of versions of an entry the one of lately is the newest, then the single one, then that of its slot, and a copy is
-as what it was made of. Nothing has to be moved between slots and keys. A key says of which partition it is
-(`state_keys.py`): two may have groups of one name.
+as what it was made of. Nothing has to be moved between slots and keys.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import pyarrow as pa
@@ -33,7 +32,6 @@ from pyspark.sql.streaming.stateful_processor import MapState
 
 from coordinator_model.state import snapshot
 from streaming.query.row_codec import dumped, loaded
-from streaming.query.state_keys import SHARE_LOG, Key, is_stored, place_of, stored
 from streaming.query.state_pipelining import get_many, put_many
 
 SLOTS: Final = 32
@@ -47,27 +45,63 @@ LATELY: Final = (-1, 0)
 """Where the entries that changed lately are, among the packs; those are of (partition, slot)."""
 COPIES: Final = (-1, 1)
 """Where copies of the entries looked at lately are."""
-RECENT_CHARACTERS: Final = 500_000
+LEDGER: Final = (-1, 2)
+"""Where the task's ledger is, which is no pack."""
+RECENT_BYTES: Final = 500_000
 """Of all entries in either: some 1,000. To read and write them takes 5 ms."""
-LONG_CHARACTERS: Final = 16_000
+LONG_BYTES: Final = 16_000
 """An entry this long is in neither: its length is what it costs, not its key."""
 
 _LAYOUT: Final = pa.schema(
-    [("group", pa.string()), ("topic", pa.string()), ("bucket", pa.int32()), ("snapshot", pa.large_string())]
+    [
+        ("partition", pa.int32()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("bucket", pa.int32()),
+        ("payload", pa.large_binary()),
+        ("words", pa.large_string()),
+    ]
 )
-"""Of a group of a release up to layout 5, topic and bucket are null."""
+
+Key = tuple[Any, ...]
+"""(group,) of a group; (group, topic, bucket number) of an offset bucket."""
+
+StoredKey = tuple[Any, ...]
+"""(partition of the log, group, topic, bucket number): a group in two partitions has nothing to do with itself."""
+
+_OWN: Final = ("", (1 << 31) - 1)
+"""In the place of topic and bucket, what a group has there: numbers of buckets are of 25 bits and a sign."""
+
+Entry = tuple[bytes, str]
+"""(payload, words) of a group or an offset bucket, as `batch_rows.Row` has them."""
 
 _Slot = tuple[int, int]
 """(partition, slot)"""
+
+UNKNOWN_PARTITION: Final = -1
+"""Partition of what a state up to layout 5 has beside packs: its keys do not say it, and there is one copy of each."""
+_FORMER_GROUP: Final = (1 << 31) - 1
+_FORMER_BUCKET: Final = 1 << 30
+_FORMER_LEAST: Final = 1 << 29
+"""In keys of layout 6, numbers in the place of a bucket's; the least of them. The topic is "PARTITION/topic" there."""
 
 
 class StateStore(NamedTuple):
     """State variables that hold entries, as `processor.py` declares them."""
 
-    groups: MapState
-    """Of a release up to layout 5; none is put there any more."""
-    offsets: MapState
+    entries: MapState
+    """Those stored singly."""
     packs: MapState
+
+
+def stored(partition: int, key: Key) -> StoredKey:
+    """The key in the state of an entry of a partition."""
+    return (partition, *key) if len(key) > 1 else (partition, *key, *_OWN)
+
+
+def key_of(place: StoredKey) -> Key:
+    """Inverse of `stored`, without the partition."""
+    return place[1:] if place[2:] != _OWN else place[1:2]
 
 
 class StateCache:
@@ -91,56 +125,53 @@ class StateCache:
         self._state = state
         self._with_single = with_single
         self._unknown = unknown
-        self._single: dict[Key, str | None] = {}
-        self._packs: dict[_Slot, dict[Key, str]] = {}
-        self._changed: dict[Key, str] = {}
+        self._single: dict[StoredKey, Entry | None] = {}
+        self._packs: dict[_Slot, dict[StoredKey, Entry]] = {}
+        self._changed: dict[StoredKey, Entry] = {}
         self._to_write: set[_Slot] = set()
-        self._lately = _Recent()
-        self._copies = _Recent()
+        self._lately, self._copies = _Recent(LATELY), _Recent(COPIES)
         if wanted:
             recent = get_many(state.packs, [LATELY, COPIES])
-            self._lately, self._copies = (_Recent(*recent.get(at, ())) for at in (LATELY, COPIES))
+            self._lately, self._copies = (_Recent(at, *recent.get(at, ())) for at in (LATELY, COPIES))
         keys_of = {of: {stored(of, key) for key in keys} for of, keys in wanted.items()}
         older = {of: keys - self._lately.keys() - self._copies.keys() for of, keys in keys_of.items()}
         self._ask(older)
-        self._fetch_packs(
-            (partition, _slot(key)) for partition, keys in older.items() for key in keys if self._single[key] is None
-        )
+        self._fetch_packs(_slot(key) for keys in older.values() for key in keys if self._single[key] is None)
 
-    def get(self, partition: int, key: Key) -> str | None:
-        """The text of an entry, or None."""
-        key = stored(partition, key)
-        held = self._lately.get(key) or self._copies.get(key)
+    def get(self, partition: int, key: Key) -> Entry | None:
+        """An entry, or None."""
+        place = stored(partition, key)
+        held = self._lately.get(place) or self._copies.get(place)
         if held is None:
-            self._ask({partition: [key]})
-            held = self._single[key] or self._pack(partition, key).get(key)
-            if held is not None and len(held) < LONG_CHARACTERS:
-                self._copies.put(key, held)
+            self._ask({partition: [place]})
+            held = self._single[place] or self._pack(place).get(place)
+            if held is not None and _size(held) < LONG_BYTES:
+                self._copies.put(place, held)
         return held
 
-    def change(self, partition: int, changed: Mapping[Key, str], deleted: Iterable[Key]) -> bool:
+    def change(self, partition: int, changed: Mapping[Key, Entry], deleted: Iterable[Key]) -> bool:
         """Have entries of a partition be these, and others gone, once this is written.
 
         Returns whether any of them is stored singly, or may come to be.
         """
-        changed = {stored(partition, key): text for key, text in changed.items()}
-        gone = [key for of in deleted if (key := stored(partition, of)) not in changed]
-        older = [key for key in changed if key not in self._lately]
+        new = {stored(partition, key): entry for key, entry in changed.items()}
+        gone = [place for of in deleted if (place := stored(partition, of)) not in new]
+        older = [place for place in new if place not in self._lately]
         self._ask({partition: [*older, *gone]})
         for recent in (self._lately, self._copies):
-            recent.drop([*changed, *gone])
-        for key in gone:
-            if self._single[key] is not None:
-                self._state.offsets.removeKey(key)
-            if self._pack(partition, key).pop(key, None) is not None:
-                self._to_write.add((partition, _slot(key)))
-        packed = self._pack_where_many(partition, {key: changed[key] for key in older if self._single[key] is None})
-        others = {key: text for key, text in changed.items() if key not in packed}
-        for key, text in others.items():
-            if partition in self._unknown or len(text) >= LONG_CHARACTERS:
-                self._changed[key] = text
+            recent.drop([*new, *gone])
+        for place in gone:
+            if self._single[place] is not None:
+                self._state.entries.removeKey(place)
+            if self._pack(place).pop(place, None) is not None:
+                self._to_write.add(_slot(place))
+        packed = self._pack_where_many({place: new[place] for place in older if self._single[place] is None})
+        others = {place: entry for place, entry in new.items() if place not in packed}
+        for place, entry in others.items():
+            if partition in self._unknown or _size(entry) >= LONG_BYTES:
+                self._changed[place] = entry
             else:
-                self._lately.put(key, text)
+                self._lately.put(place, entry)
         return bool(others)
 
     def write(self) -> None:
@@ -150,34 +181,34 @@ class StateCache:
         written = {at: self._packs[at] for at in sorted(self._to_write)}
         written |= {at: of for at, of in ((LATELY, self._lately), (COPIES, self._copies)) if of.is_changed}
         put_many(self._state.packs, [(at, (packed_entries(pack),)) for at, pack in written.items()])
-        put_many(self._state.offsets, [(key, (text,)) for key, text in self._changed.items()])
+        put_many(self._state.entries, self._changed.items())
 
-    def _pack_where_many(self, partition: int, changed: Mapping[Key, str]) -> set[Key]:
+    def _pack_where_many(self, changed: Mapping[StoredKey, Entry]) -> set[StoredKey]:
         """Change those in their packs of which many are in one; returns which."""
-        slots: dict[int, list[Key]] = {}
-        for key in changed:
-            slots.setdefault(_slot(key), []).append(key)
-        packed: set[Key] = set()
-        for slot, keys in slots.items():
-            if len(keys) >= PACK_FROM:
-                pack = self._pack(partition, keys[0])
-                if len(keys) >= len(pack) * PACK_SHARE:
-                    pack.update((key, changed[key]) for key in keys)
-                    self._to_write.add((partition, slot))
-                    packed.update(keys)
+        slots: dict[_Slot, list[StoredKey]] = {}
+        for place in changed:
+            slots.setdefault(_slot(place), []).append(place)
+        packed: set[StoredKey] = set()
+        for slot, places in slots.items():
+            if len(places) >= PACK_FROM:
+                pack = self._pack(places[0])
+                if len(places) >= len(pack) * PACK_SHARE:
+                    pack.update((place, changed[place]) for place in places)
+                    self._to_write.add(slot)
+                    packed.update(places)
         return packed
 
-    def _ask(self, wanted: Mapping[int, Iterable[Key]]) -> None:
+    def _ask(self, wanted: Mapping[int, Iterable[StoredKey]]) -> None:
         """Read what is stored singly of keys that were not asked for yet."""
         new = {partition: [key for key in keys if key not in self._single] for partition, keys in wanted.items()}
         self._single.update((key, None) for keys in new.values() for key in keys)
         asked = [key for partition, keys in new.items() if partition in self._with_single for key in keys]
         if asked:
-            self._single.update((key, text) for key, (text,) in get_many(self._state.offsets, asked).items())
+            self._single.update((key, _entry(*held)) for key, held in get_many(self._state.entries, asked).items())
 
-    def _pack(self, partition: int, key: Key) -> dict[Key, str]:
+    def _pack(self, place: StoredKey) -> dict[StoredKey, Entry]:
         """The pack of an entry's slot."""
-        at = partition, _slot(key)
+        at = _slot(place)
         self._fetch_packs([at])
         return self._packs[at]
 
@@ -186,123 +217,113 @@ class StateCache:
         self._packs.update((at, {}) for at in new)
         if known := [at for at in new if at[0] not in self._unknown]:
             found = get_many(self._state.packs, known)
-            self._packs.update((at, _of_slot(at, pack)) for at, (pack,) in found.items())
+            self._packs.update((at, dict(unpacked_entries(at, pack))) for at, (pack,) in found.items())
 
 
-class _Recent(dict[Key, str]):
+class _Recent(dict[StoredKey, Entry]):
     """Entries of one value of the state, the latest last."""
 
-    def __init__(self, pack: bytes | None = None) -> None:
-        super().__init__(() if pack is None else unpacked_entries(pack))
+    def __init__(self, at: _Slot, pack: bytes | None = None) -> None:
+        super().__init__(() if pack is None else unpacked_entries(at, pack))
         self.is_changed = False
 
-    def put(self, key: Key, text: str) -> None:
+    def put(self, place: StoredKey, entry: Entry) -> None:
         """Have it be the latest."""
-        self[key] = text
+        self[place] = entry
         self.is_changed = True
 
-    def drop(self, keys: Iterable[Key]) -> None:
+    def drop(self, places: Iterable[StoredKey]) -> None:
         """Have them no more."""
-        for key in self.keys() & keys:
-            del self[key]
+        for place in self.keys() & places:
+            del self[place]
             self.is_changed = True
 
-    def shorten(self) -> dict[Key, str]:
-        """Give up, and return, those put longest ago, where all take more than `RECENT_CHARACTERS`."""
-        characters = sum(map(len, self.values()))
+    def shorten(self) -> dict[StoredKey, Entry]:
+        """Give up, and return, those put longest ago, where all take more than `RECENT_BYTES`."""
+        size = sum(map(_size, self.values()))
         given_up = {}
-        for key, text in list(self.items()):
-            if characters <= RECENT_CHARACTERS:
+        for place, entry in list(self.items()):
+            if size <= RECENT_BYTES:
                 break
-            given_up[key] = self.pop(key)
-            characters -= len(text)
+            given_up[place] = self.pop(place)
+            size -= _size(entry)
         return given_up
 
 
-def all_entries(packs: Collection[tuple[_Slot, bytes]], single: Iterable[tuple[Key, str]]) -> Iterator[tuple[Key, str]]:
+def all_entries(
+    packs: Collection[tuple[_Slot, bytes]], single: Iterable[tuple[StoredKey, Entry]]
+) -> Iterator[tuple[StoredKey, Entry]]:
     """Every entry once, in its newest version.
 
     Args:
         packs: all packs of one or several tasks, by where they are.
         single: what is stored singly; asked for after the packs of what changed lately.
     """
-    seen: set[Key] = set()
-    lately = (entry for at, pack in packs if at == LATELY for entry in unpacked_entries(pack))
-    for key, text in chain(lately, single):
-        if key not in seen:
-            seen.add(key)
-            yield key, text
+    seen: set[StoredKey] = set()
+    lately = (entry for at, pack in packs if at == LATELY for entry in unpacked_entries(at, pack))
+    for place, entry in chain(lately, single):
+        if place not in seen:
+            seen.add(place)
+            yield place, entry
     # What a release up to layout 5 stored singly does not say of which partition it is.
-    old = {key for key in seen if not is_stored(key)}
+    of_any = {place[1:] for place in seen if place[0] == UNKNOWN_PARTITION}
     for at, pack in packs:
-        if at not in (LATELY, COPIES):
-            found = _of_slot(at, pack).items()
-            yield from (entry for entry in found if entry[0] not in seen and not (old and place_of(entry[0])[1] in old))
+        if at[0] >= 0:
+            found = unpacked_entries(at, pack)
+            yield from (each for each in found if each[0] not in seen and not (of_any and each[0][1:] in of_any))
 
 
-def with_partitions(state: StateStore) -> None:
-    """Have all keys of a task's state say their partition; those of a release up to layout 5 do not.
-
-    Packs of slots are of one partition, and need no change. Of the others the group's state says it.
-    """
-    packs = {at: pack for at, (pack,) in list(state.packs.iterator())}
-    lately = dict(unpacked_entries(packs[LATELY])) if LATELY in packs else {}
-    single = {key: text for of in (state.groups, state.offsets) for key, (text,) in list(of.iterator())}
-    partitions = {
-        group: at[0]
-        for at, pack in packs.items()
-        if 0 <= at[0] < SHARE_LOG
-        for group in set(loaded(pack).column(0).to_pylist())
-    }
-    for entries in (single, lately):
-        groups = {key[0]: snapshot.load_group(text) for key, text in entries.items() if len(key) == 1}
-        partitions.update((name, of.partition) for name, of in groups.items())
-    for key in single:
-        (state.groups if len(key) == 1 else state.offsets).removeKey(key)
-    # Of a bucket without a group there is nothing to say.
-    kept, recent = (
-        {stored(partitions[key[0]], key): text for key, text in entries.items() if key[0] in partitions}
-        for entries in (single, lately)
-    )
-    put_many(state.offsets, [(key, (text,)) for key, text in kept.items()])
-    put_many(state.packs, [(at, (packed_entries(of),)) for at, of in ((LATELY, recent), (COPIES, {})) if at in packs])
-
-
-def entries_of(state: StateStore, partition: int, *, with_single: bool) -> dict[Key, str]:
+def entries_of(state: StateStore, partition: int, *, with_single: bool) -> dict[Key, Entry]:
     """Every entry of one partition, in its newest version; `with_single` says whether any may be stored singly.
 
     What is stored singly, and what changed lately, is looked through whole.
     """
-    slots = get_many(state.packs, [LATELY, *((partition, slot) for slot in range(SLOTS))])
-    lately = dict(unpacked_entries(slots.pop(LATELY)[0])) if LATELY in slots else {}
-    found: dict[Key, str] = {}
-    for at, (pack,) in slots.items():
-        found |= _of_slot((at[0], at[1]), pack)
+    slots = get_many(state.packs, [*((partition, slot) for slot in range(SLOTS)), LATELY])
+    lately = dict(unpacked_entries(LATELY, slots.pop(LATELY)[0])) if LATELY in slots else {}
+    found = {place: entry for at, (pack,) in slots.items() for place, entry in unpacked_entries(at, pack)}
     if with_single:
-        found.update((tuple(key), text) for key, (text,) in state.offsets.iterator())
-    places = ((*place_of(key), text) for key, text in (found | lately).items())
-    return {key: text for of, key, text in places if of == partition}
+        found.update((tuple(place), _entry(*held)) for place, held in state.entries.iterator())
+    return {key_of(place): entry for place, entry in (found | lately).items() if place[0] == partition}
 
 
-def packed_entries(entries: Mapping[Key, str]) -> bytes:
+def packed_entries(entries: Mapping[StoredKey, Entry]) -> bytes:
     """Entries as what `unpacked_entries` reads."""
-    rows = [(*(*key, None, None)[:3], text) for key, text in entries.items()]
+    rows = [(*place, *entry) for place, entry in entries.items()]
     columns = zip(*rows, strict=True) if rows else [()] * len(_LAYOUT)
     arrays = [pa.array(column, of.type) for column, of in zip(columns, _LAYOUT, strict=True)]
     return dumped(pa.Table.from_arrays(arrays, schema=_LAYOUT), compressed=True)
 
 
-def unpacked_entries(pack: bytes) -> Iterator[tuple[Key, str]]:
-    """Entries of a pack: key and text."""
-    columns = loaded(pack).columns
-    for group, topic, bucket, text in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield ((group,) if topic is None else (group, topic, bucket)), text
+def unpacked_entries(at: _Slot, pack: bytes) -> Iterator[tuple[StoredKey, Entry]]:
+    """Entries of a pack that is there."""
+    table = loaded(pack)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    if table.schema.names[0] != _LAYOUT.names[0]:
+        return (former_entry(at[0], row[:3], row[3]) for row in rows)
+    return ((row[:4], row[4:]) for row in rows)
 
 
-def _of_slot(at: _Slot, pack: bytes) -> dict[Key, str]:
-    """Entries of the pack of a slot."""
-    return {stored(at[0], key): text for key, text in unpacked_entries(pack)}
+def former_entry(partition: int, key: Sequence[Any], text: str) -> tuple[StoredKey, Entry]:
+    """An entry of a state layout before 7, which was text; its key says its partition in layout 6 alone."""
+    group, topic, bucket = (*key, None, None)[:3]
+    if bucket is not None and bucket >= _FORMER_LEAST:
+        of, _, topic = topic.partition("/")
+        partition, bucket = int(of), None if bucket == _FORMER_GROUP else bucket - _FORMER_BUCKET
+    if bucket is None:
+        # Its figures, in the lines that follow, are worked out again.
+        return stored(partition, (group,)), (b"", text.partition("\n")[0])
+    return stored(partition, (group, topic, bucket)), snapshot.offsets_of_text(text)
 
 
-def _slot(key: Key) -> int:
-    return crc32(key[0].encode()) % SLOTS
+def _entry(payload: bytes | bytearray, words: str) -> Entry:
+    """As the state has it: Spark's binary values come as they can be changed."""
+    return bytes(payload), words
+
+
+def _size(entry: Entry) -> int:
+    payload, words = entry
+    return len(payload) + len(words)
+
+
+def _slot(place: StoredKey) -> _Slot:
+    return place[0], crc32(place[1].encode()) % SLOTS

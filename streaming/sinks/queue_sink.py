@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_model.state.group_state import GroupState
-from streaming.base.batch_rows import BatchRows
+from streaming.base.batch_rows import BatchRows, Row
 from streaming.base.threads import Repeating
 from streaming.board.board import Board
 from streaming.board.event_window import Event
-from streaming.query.schemas import OutputRow
 from streaming.sinks.queue import Spool, SpoolError
 
 TELL_EVERY_SECONDS: Final = 1.0
@@ -75,7 +74,7 @@ class QueueSink:
         groups = self._board.shown.groups.items()
         self._owe(name for name, held in groups if last_ms is None or (held.newest_commit_ms or 0) >= since_ms)
 
-    def apply(self, batch_id: int, rows: Sequence[OutputRow], now_ms: int) -> None:
+    def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         """Write a batch's events and changed groups; raises SpoolError, which has Spark repeat the batch."""
         events = BatchRows.of(rows).events
         entries: list[dict[str, Any]] = [{"kind": "event", "event": event} for event in events]
@@ -123,7 +122,7 @@ class QueueSink:
             raise
         self._written_ms.update(dict.fromkeys(states, now_ms))
 
-    def _take_in(self, rows: Iterable[OutputRow], events: Iterable[Event], now_ms: int) -> dict[str, int | None]:
+    def _take_in(self, rows: Iterable[Row], events: Iterable[Event], now_ms: int) -> dict[str, int | None]:
         """Owe what a batch changed; returns what is to be written at once: group → when it changed."""
         changed = {row.group: now_ms for row in rows if row.kind == "group"}
         committed = {row.group for row in rows if row.kind == "offsets"} - changed.keys()

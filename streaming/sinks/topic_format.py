@@ -13,9 +13,10 @@ not read a snapshot's format says so. Both are absolute, so that only the newest
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from coordinator_model.state import snapshot
 from coordinator_model.views.share_partitions import ShareFigures
 from streaming.base.batch_rows import Row
 from streaming.board.board import SHARE_LOG, Board
@@ -47,7 +48,7 @@ def group_snapshot(held: BoardGroup) -> Snapshot:
     shares = [of.dump() for _, of in sorted(held.shares.items())]
     return {
         "group": held.text,
-        "offsets": [bucket.text for bucket in held.buckets],
+        "offsets": [snapshot.text_of_offsets(bucket.packed) for bucket in held.buckets],
         **({"shares": shares} if shares else {}),
     }
 
@@ -124,26 +125,26 @@ def read_event(value: bytes | None) -> dict[str, Any]:
 
 def rows(group: str, shot: Snapshot, known: BoardGroup | None) -> Iterator[Row]:
     """A group's snapshot as rows for a board that knows it already as `known`, or does not."""
-    buckets: Sequence[str] = shot["offsets"]
+    buckets = [snapshot.offsets_of_text(text) for text in shot["offsets"]]
     former = set() if known is None else {bucket.key for bucket in known.buckets}
-    if former - {OffsetColumns(text).key for text in buckets}:
+    if former - {OffsetColumns(*packed).key for packed in buckets}:
         # It ended and began again unseen.
-        yield -1, "group_deleted", group, "", ""
-    yield -1, "group", group, shot["group"], ""
-    for text in buckets:
-        yield -1, "offsets", group, text, ""
+        yield Row(-1, "group_deleted", group)
+    yield Row(-1, "group", group, words=shot["group"])
+    for packed in buckets:
+        yield Row(-1, "offsets", group, *packed)
     shares = [ShareFigures.load(text) for text in shot.get("shares", ())]
     for of in shares:
-        yield SHARE_LOG + of.log_partition, "share", "", of.dump(), ""
+        yield Row(SHARE_LOG + of.log_partition, "share", "", of.dump().encode())
     gone = {} if known is None else known.shares.keys() - {(of.topic_id, of.partition) for of in shares}
     for topic_id, number in sorted(gone):
-        yield SHARE_LOG, "share_gone", "", json.dumps([group, topic_id, number]), ""
+        yield Row(SHARE_LOG, "share_gone", "", json.dumps([group, topic_id, number]).encode())
 
 
 def shard_rows(held: Mapping[str, Any]) -> Iterator[Row]:
     """The monitor's counts as rows for a board."""
     for partition, totals in held["shards"].items():
-        yield int(partition), "shard", "", json.dumps(totals), ""
+        yield Row(int(partition), "shard", "", json.dumps(totals).encode())
 
 
 def _json(value: object) -> bytes:

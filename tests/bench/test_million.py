@@ -12,9 +12,10 @@ from coordinator_model.figures import stored
 from coordinator_model.replica import Replica
 from coordinator_model.state import snapshot
 from coordinator_model.state.findings import Position
+from coordinator_model.state.packed_offsets import dump_offsets
 from lab import builders
+from streaming.base.batch_rows import Row
 from streaming.query.row_codec import packed_output
-from streaming.query.schemas import OutputRow
 
 PLAN: Final = Plan.of(40, rounds=2)
 SHARES: Final = 2
@@ -30,9 +31,12 @@ def dealt(tmp_path: Path) -> Path:
         replicas[made.partition % SHARES].replay(place, made.key, made.value)
     for number, replica in enumerate(replicas):
         replica.settle()
-        rows = [OutputRow(of.partition, "group", of.name, stored.dump(of)) for of in replica.groups.values()]
+        rows = [
+            Row(of.partition, "group", of.name, stored.dump(of), snapshot.dump_group(of))
+            for of in replica.groups.values()
+        ]
         rows += [
-            OutputRow(replica.groups[name].partition, "offsets", name, snapshot.dump_offsets(held))
+            Row(replica.groups[name].partition, "offsets", name, *dump_offsets(held))
             for (name, *_), held in replica.buckets.items()
         ]
         share = Expected({name: of for name, of in expected.groups.items() if log.shard(name) % SHARES == number})

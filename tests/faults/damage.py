@@ -22,6 +22,7 @@ Damage = Callable[[Path], None]
 
 REFUSED_FILE: Final = Path(__file__).with_name("state_layout_2.tar.gz")
 GONE_ON_FROM_FILE: Final = Path(__file__).with_name("state_layout_3.tar.gz")
+LAYOUT_6_FILE: Final = Path(__file__).with_name("state_layout_6.tar.gz")
 LEFT_BEHIND: Final = 140
 """Events of the story that those monitors had read who left these."""
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from coordinator_model.figures import stored
 from coordinator_model.state.events import INFO
 from coordinator_model.state.offsets import OffsetBucket
-from coordinator_model.state.snapshot import load_offsets
+from coordinator_model.state.packed_offsets import load_offsets
 from lab.monitor_process import MonitorProcess
 from tests.faults.coordinator_log import Answer
 
@@ -56,15 +55,16 @@ def reported_in(file: Path) -> Reported:
         reported.repeated += batch["batch"] in seen
         reported.processes[batch["process"]] += 1
         seen.add(batch["batch"])
-        for partition, kind, group, payload, _ in batch["rows"]:
+        for partition, kind, group, written, words in batch["rows"]:
+            payload = bytes.fromhex(written)
             match kind:
                 case "group":
-                    reported.groups[group] = json.loads(stored.load(payload)[0])
+                    reported.groups[group] = json.loads(words)
                 case "group_deleted":
                     reported.groups.pop(group, None)
                     reported.offsets = {place: of for place, of in reported.offsets.items() if place[0] != group}
                 case "offsets":
-                    bucket = load_offsets(payload)
+                    bucket = load_offsets(payload, words)
                     reported.offsets[group, bucket.topic, bucket.number] = bucket
                 case "shard":
                     reported.shards[partition] = json.loads(payload)

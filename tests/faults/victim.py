@@ -25,12 +25,12 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from streaming.__main__ import main
+from streaming.base.batch_rows import Row
 from streaming.board import stall
 from streaming.checkpoint import contents, resume_file
 from streaming.monitor import query_supervisor
 from streaming.query.foreach_batch import BatchSink, BatchWriter
 from streaming.query.progress import Progress
-from streaming.query.schemas import OutputRow
 
 AT: Final = "FAULT_AT"
 REPORTED: Final = "FAULT_TOLD"
@@ -64,7 +64,7 @@ class Strike:
     def __init__(self, stage: str) -> None:
         self._stage = stage
 
-    def apply(self, batch_id: int, rows: Sequence[Any], now_ms: int) -> None:
+    def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
         strike(self._stage)
 
 
@@ -74,8 +74,9 @@ class Teller:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def apply(self, batch_id: int, rows: Sequence[Any], now_ms: int) -> None:
-        line = json.dumps({"process": os.getpid(), "batch": batch_id, "rows": rows})
+    def apply(self, batch_id: int, rows: Sequence[Row], now_ms: int) -> None:
+        written = [(*row[:3], row.payload.hex(), row.words) for row in rows]
+        line = json.dumps({"process": os.getpid(), "batch": batch_id, "rows": written})
         with self._file.open("a", encoding="utf-8") as reported:
             # What a kill has torn before stays a line of its own.
             reported.write(f"\n{line}\n")
@@ -104,7 +105,7 @@ def arm() -> None:
     vars(query_supervisor)["LEAST_SECONDS"] = float(os.environ.get(PATIENCE, stall.LEAST_SECONDS))
     stored_rows, on_progress = contents.stored_rows, query_supervisor.QuerySupervisor._on_progress
 
-    def resuming(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Iterator[OutputRow]:
+    def resuming(spark: SparkSession, checkpoint: str, batch: int | None = None) -> Iterator[Row]:
         for row in stored_rows(spark, checkpoint, batch):
             strike("resuming")
             yield row

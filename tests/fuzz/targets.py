@@ -31,7 +31,8 @@ from coordinator_model.records.serde import Record, UndecodableRecord, UnknownRe
 from coordinator_model.records.upstream_json import record_json
 from coordinator_model.replica import Replica
 from coordinator_model.state.findings import Position
-from coordinator_model.state.snapshot import dump_group, dump_offsets, load_group, load_offsets
+from coordinator_model.state.packed_offsets import dump_offsets, load_offsets
+from coordinator_model.state.snapshot import dump_group, load_group
 from lab.builders import group_metadata, offset_commit
 from streaming.base.errors import UsageError
 from streaming.query.commit_compaction import commits_represented
@@ -230,7 +231,7 @@ def _reported(rows: list[LogRow]) -> tuple[object, ...]:
         events += replica.replay(place, row.key, row.value, commits=row.commits)
     events += replica.settle()
     for bucket in replica.buckets.values():
-        assert bucket == load_offsets(dump_offsets(bucket))
+        assert bucket == load_offsets(*dump_offsets(bucket))
     return replica.groups, replica.buckets, replica.counters, [place for place, _ in replica.undecodable], events
 
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
+import tarfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,9 +26,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from bench import log
-from coordinator_model.state.snapshot import load_group, load_offsets
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.offsets import OffsetBucket
+from coordinator_model.state.packed_offsets import load_offsets
+from coordinator_model.state.snapshot import load_group
 from lab.monitor_process import until
 from streaming.base import gc_tuning
+from streaming.base.batch_rows import Row
+from streaming.checkpoint import contents
 from streaming.checkpoint.files import CheckpointFiles, HadoopFiles, LocalFiles
 from streaming.checkpoint.identity import IDENTITY_FILE, STATE_LAYOUT, Identity
 from streaming.checkpoint.location import Location
@@ -36,13 +43,13 @@ from streaming.monitor.cds_training import rehearse
 from streaming.query import row_socket
 from streaming.query.foreach_batch import BatchWriter
 from streaming.query.processor import CoordinatorShards
-from streaming.query.row_codec import packed, packed_output, unpacked_output
-from streaming.query.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT, OutputRow
+from streaming.query.row_codec import LOG_LAYOUT, packed, packed_output, unpacked_output
+from streaming.query.schemas import BUCKET_KEY, BUNDLE, OUTPUT, PACK, PACKED, SLOT_KEY, SNAPSHOT
 from streaming.query.state_pipelining import get_many, put_many
 from streaming.query.task_keys import bundle_keys
 from streaming.spark import cds_archive, jvm_lifecycle, launch_environment, planners, session
 from streaming.spark.worker_daemon import SeldomCollector
-from tests.faults.damage import left_by_former_release
+from tests.faults.damage import LAYOUT_6_FILE, left_by_former_release
 from tests.faults.processes_of import DAEMON
 from tests.left_out import MAPS, needs_classes
 from tests.streaming.shard import log_rows
@@ -199,8 +206,8 @@ def test_no_connection_of_a_task_stays_open(spark: SparkSession, tmp_path: Path)
     until(lambda: sockets() < before + BATCHES, 60, lambda: f"{before} sockets were open, and are {sockets()}")
 
 
-def _put_out(spark: SparkSession, source: Path, checkpoint: Path) -> list[list[OutputRow]]:
-    batches: list[list[OutputRow]] = []
+def _put_out(spark: SparkSession, source: Path, checkpoint: Path) -> list[list[Row]]:
+    batches: list[list[Row]] = []
     ends = dict.fromkeys(range(log.OFFSETS_PARTITIONS), 0)
     query = (
         spark.readStream.schema(PACKED)
@@ -229,14 +236,54 @@ def test_state_of_release_0_1_is_read_back(spark: SparkSession, tmp_path: Path) 
     state.claim(identity, rebuild=False)
     state.examine()
     rows = list(state.rows(spark))
-    groups = {row.group: load_group(row.payload) for row in rows if row.kind == "group"}
-    buckets = [(row.group, load_offsets(row.payload)) for row in rows if row.kind == "offsets"]
+    groups = {row.group: load_group(row.words) for row in rows if row.kind == "group"}
+    buckets = [(row.group, load_offsets(row.payload, row.words)) for row in rows if row.kind == "offsets"]
     records = sum(json.loads(row.payload)["records"] for row in rows if row.kind == "shard")
 
     assert sum(sum(of.values()) for of in state.positions()[1:]) == records
     assert all(name == of.name for name, of in groups.items())
     assert {f"commits-{number}" for number in range(24)} == {name for name in groups if name.startswith("commits-")}
     assert sum(of.offset_count for of in groups.values()) == sum(len(bucket.offsets) for _, bucket in buckets)
+
+
+def test_state_of_the_release_before_is_gone_on_from(spark: SparkSession, tmp_path: Path) -> None:
+    """In the middle of a log: what it left, and what is there after the rest, is what this release makes of all.
+
+    The archive holds a checkpoint of state layout 6 and the records of the log, of which it has read three quarters.
+    """
+    with tarfile.open(LAYOUT_6_FILE) as left:
+        left.extractall(tmp_path, filter="data")
+    records = parquet.read_table(tmp_path / "records.parquet").to_pylist()
+    rows = [tuple(record[name] for name in LOG_LAYOUT.names) for record in records]
+    checkpoint, of_ours, source = tmp_path / "checkpoint", tmp_path / "ours", tmp_path / "in"
+    source.mkdir()
+    contents.settle(LocalFiles(checkpoint), f"file:{checkpoint}")
+    for noted in (checkpoint / "sources" / "0").glob("[0-9]*"):
+        noted.write_text(re.sub(r"file:[^\"]*/", f"file://{source}/", noted.read_text("utf-8")), "utf-8")
+        noted.with_name(f".{noted.name}.crc").unlink()
+    spark.conf.set("spark.sql.shuffle.partitions", 1)
+    quarter = len(rows) // 4
+    for number in range(4):
+        batch = pa.Table.from_batches([packed([log_rows(rows[number * quarter :][:quarter])], [7])])
+        parquet.write_table(batch, source / f"{number}.parquet")
+        os.utime(source / f"{number}.parquet", (number + 1, number + 1))
+        if number > 1:
+            _put_out(spark, source, of_ours)
+        if number > 2:
+            _put_out(spark, source, checkpoint)
+        if number > 1:
+            assert _held(spark, of_ours) == _held(spark, checkpoint)
+    spark.conf.unset("spark.sql.shuffle.partitions")
+
+
+def _held(spark: SparkSession, checkpoint: Path) -> tuple[dict[Any, GroupState], dict[Any, OffsetBucket], set[Any]]:
+    """Groups, offset buckets and totals that a checkpoint has."""
+    rows = list(contents.stored_rows(spark, checkpoint.as_uri()))
+    groups = {(row.partition, row.group): load_group(row.words) for row in rows if row.kind == "group"}
+    packed_buckets = [(row, load_offsets(row.payload, row.words)) for row in rows if row.kind == "offsets"]
+    buckets = {(row.partition, row.group, of.topic, of.number): of for row, of in packed_buckets}
+    assert len(rows) == len(groups) + len(buckets) + sum(row.kind == "shard" for row in rows)
+    return groups, buckets, {(row.partition, row.payload) for row in rows if row.kind == "shard"}
 
 
 @pytest.mark.parametrize("tasks", [1, 4, 7, 50, 336])
@@ -336,9 +383,9 @@ def test_a_micro_batch_leaves_nothing_behind(spark: SparkSession) -> None:
 
     A Dataset that stays keeps its plans, and py4j lets go of one when Python's collector comes by, minutes later.
     """
-    taken: list[OutputRow] = []
+    taken: list[Row] = []
     writer = BatchWriter([SimpleNamespace(apply=lambda _, rows, __: taken.extend(rows))], lambda: 0)
-    rows = [OutputRow(0, "group_deleted", name, "") for name in ("first", "second")]
+    rows = [Row(0, "group_deleted", name) for name in ("first", "second")]
     batch = spark.createDataFrame([(packed_output([row]),) for row in rows], OUTPUT)._jdf
     with gc_tuning.paused():
         before = set(ThreadSafeFinalizer.finalizers)
@@ -371,9 +418,9 @@ def test_a_micro_batch_outlives_a_want_of_descriptors(spark: SparkSession, monke
 
     It once waited for the JVM without end, which waited for somebody to fetch the rows.
     """
-    taken: list[OutputRow] = []
+    taken: list[Row] = []
     writer = BatchWriter([SimpleNamespace(apply=lambda _, rows, __: taken.extend(rows))], lambda: 0)
-    rows = [OutputRow(0, "group_deleted", "first", "")]
+    rows = [Row(0, "group_deleted", "first")]
     first, *batches = [spark.createDataFrame([(packed_output(rows),)], OUTPUT)._jdf for _ in range(4)]
     writer.call(first, 0)
 

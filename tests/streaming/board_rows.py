@@ -10,8 +10,11 @@ from coordinator_model.share_replica import ShareReplica
 from coordinator_model.state import share_text, snapshot
 from coordinator_model.state.events import Event, event_view
 from coordinator_model.state.findings import Position
+from coordinator_model.state.group_state import GroupState
+from coordinator_model.state.packed_offsets import dump_offsets
 from coordinator_model.views.share_partitions import ShareFigures
-from streaming.board.board import SHARE_LOG, Row
+from streaming.base.batch_rows import Row
+from streaming.board.board import SHARE_LOG
 
 KeyValue = tuple[bytes | None, bytes | None]
 
@@ -35,13 +38,13 @@ class ShareShard:
         place = SHARE_LOG + self.partition
         return [
             *(
-                (place, "share_gone", "", share_text.dump_id(id_), "")
+                Row(place, "share_gone", "", share_text.dump_id(id_).encode())
                 if of is None
-                else (place, "share", "", ShareFigures.of(of).dump(), "")
+                else Row(place, "share", "", ShareFigures.of(of).dump().encode())
                 for id_, of in zip(changed, held, strict=True)
             ),
-            *((place, "event", of.group, json.dumps(event_view(of)), of.kind) for of in events),
-            (place, "share_log", "", json.dumps({"next_offset": self.next_offset, "windows": {}}), ""),
+            *(Row(place, "event", of.group, json.dumps(event_view(of)).encode(), of.kind) for of in events),
+            Row(place, "share_log", "", json.dumps({"next_offset": self.next_offset, "windows": {}}).encode()),
         ]
 
 
@@ -74,32 +77,34 @@ class Shard:
 
     def rows(self) -> list[Row]:
         """Everything, as a state store holds it."""
-        groups = [self._row("group", name, stored.dump(state)) for name, state in self.replica.groups.items()]
+        groups = [self._group(name, state) for name, state in self.replica.groups.items()]
         buckets = [
-            self._row("offsets", name, snapshot.dump_offsets(bucket))
-            for (name, _, _), bucket in self.replica.buckets.items()
+            self._row("offsets", name, *dump_offsets(bucket)) for (name, _, _), bucket in self.replica.buckets.items()
         ]
         return [*groups, *buckets, self._totals()]
 
     def _changes(self) -> list[Row]:
         changes = self.replica.take_changes()
-        rows = [self._row("group_deleted", name, "") for name in changes.deleted]
+        rows = [self._row("group_deleted", name) for name in changes.deleted]
         for name in sorted(changes.groups):
             state = self.replica.groups.get(name)
             if state is not None and state.exists:
-                rows.append(self._row("group", name, stored.dump(state)))
+                rows.append(self._group(name, state))
         buckets = ((place[0], self.replica.buckets[place]) for place in sorted(changes.buckets))
-        return [*rows, *(self._row("offsets", name, snapshot.dump_offsets(bucket)) for name, bucket in buckets)]
+        return [*rows, *(self._row("offsets", name, *dump_offsets(bucket)) for name, bucket in buckets)]
 
     def _reported(self, events: list[Event]) -> list[Row]:
         return [
-            *((self.partition, "event", of.group, json.dumps(event_view(of)), of.kind) for of in events),
+            *(self._row("event", of.group, json.dumps(event_view(of)).encode(), of.kind) for of in events),
             self._totals(),
         ]
 
     def _totals(self) -> Row:
         totals = {**asdict(self.replica.counters), "last_offset": self.next_offset - 1}
-        return self._row("shard", "", json.dumps(totals))
+        return self._row("shard", "", json.dumps(totals).encode())
 
-    def _row(self, kind: str, group: str, payload: str) -> Row:
-        return (self.partition, kind, group, payload, "")
+    def _group(self, name: str, state: GroupState) -> Row:
+        return self._row("group", name, stored.dump(state), snapshot.dump_group(state))
+
+    def _row(self, kind: str, group: str, payload: bytes = b"", words: str = "") -> Row:
+        return Row(self.partition, kind, group, payload, words)

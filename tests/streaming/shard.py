@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from copy import copy
+from functools import partial
 from typing import Any, Final
 
 import pandas as pd
@@ -11,14 +12,16 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import OffsetBucket
-from coordinator_model.state.snapshot import load_group, load_offsets
+from coordinator_model.state.packed_offsets import load_offsets
+from coordinator_model.state.snapshot import load_group
+from streaming.base.batch_rows import Row
+from streaming.query.first_reading import door
 from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
-from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
-from streaming.query.state_cache import COPIES, LATELY, all_entries, unpacked_entries
-from streaming.query.state_keys import place_of
+from streaming.query.schemas import ENTRIES_STATE, PACKS_STATE
+from streaming.query.state_cache import COPIES, LATELY, LEDGER, Entry, all_entries, key_of, unpacked_entries
 from tests.histories import PARTITION, History, LogRecord
 
 KEY: Final = 7
@@ -33,10 +36,9 @@ def log_rows(cells: list[tuple[Any, ...]]) -> pa.Table:
     )
 
 
-def _of(entries: Iterable[tuple[Any, str]], partition: int | None = None) -> dict[Any, str]:
+def _of(entries: Iterable[tuple[Any, Entry]], partition: int | None = None) -> dict[Any, Entry]:
     """Entries by the keys that they have within their partition of the log, of one or all."""
-    found = ((*place_of(key), text) for key, text in entries)
-    return {key: text for of, key, text in found if partition in (None, of)}
+    return {key_of(place): entry for place, entry in entries if partition in (None, place[0])}
 
 
 class Shard:
@@ -56,7 +58,7 @@ class Shard:
         processes: int = 1,
     ) -> None:
         self.partition = partition
-        self.rows: list[OutputRow] = []
+        self.rows: list[Row] = []
         self._built_until = {partition: built_until} if built_until else {}
         self._live_from, self._log_end = {partition: live_from}, {partition: live_from}
         processor = CoordinatorShards(self._live_from, self._log_end, {partition: reported}, processes=processes)
@@ -64,7 +66,7 @@ class Shard:
 
     def batch(
         self, records: History | list[LogRecord], *, log_end: int | None = None, note: Note | None = None
-    ) -> list[OutputRow]:
+    ) -> list[Row]:
         """One micro-batch, rows in the order given; returns the rows it put out.
 
         `log_end` is the log's end as it was when the micro-batch was planned, which cut it if there was more; without
@@ -76,7 +78,7 @@ class Shard:
 
     def read(
         self, packs: list[list[tuple[Any, ...]]], *, log_end: int | None = None, note: Note | None = None
-    ) -> list[OutputRow]:
+    ) -> list[Row]:
         """One micro-batch, read by as many source tasks as there are lists of rows; returns the rows it put out."""
         end = self._log_end[self.partition] if log_end is None else log_end
         cut = [self.partition] if max((row[1] for cells in packs for row in cells), default=end) + 1 < end else []
@@ -84,7 +86,8 @@ class Shard:
         built = self._built_until
         if note is not None and note.again is not None:
             built = {self.partition: 1 + max((row[1] for cells in packs for row in cells), default=0)}
-        batches = [packed([log_rows(cells)], [KEY], built_until=built, cut=cut, notes=lambda: notes) for cells in packs]
+        less = partial(door.without_history, live_from=built)
+        batches = [packed([log_rows(cells)], [KEY], less=less, cut=cut, notes=lambda: notes) for cells in packs]
         blobs = [blob for batch in batches for blob in batch["rows"].to_pylist()]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": blobs})))
 
@@ -95,7 +98,7 @@ class Shard:
         self._live_from[partition] = self._log_end[partition] = 0
         return other
 
-    def at(self, processing_time_ms: int) -> list[OutputRow]:
+    def at(self, processing_time_ms: int) -> list[Row]:
         """Let the clock reach a time; returns the rows of timers that fired."""
         return self._keep(self._tester.setProcessingTime(processing_time_ms))
 
@@ -114,37 +117,37 @@ class Shard:
 
     def groups(self, partition: int | None = None) -> dict[str, GroupState]:
         """Groups in the state store, of one partition or all."""
-        return {key[0]: load_group(text) for key, text in sorted(self._entries(partition).items()) if len(key) == 1}
+        entries = sorted(self._entries(partition).items())
+        return {key[0]: load_group(words) for key, (_, words) in entries if len(key) == 1}
 
     def buckets(self, partition: int | None = None) -> dict[tuple[str, str, int], OffsetBucket]:
         """Offset buckets in the state store, of one partition or all."""
-        return {key: load_offsets(text) for key, text in sorted(self._entries(partition).items()) if len(key) > 1}
+        return {key: load_offsets(*of) for key, of in sorted(self._entries(partition).items()) if len(key) > 1}
 
-    def single(self) -> dict[Any, str]:
+    def single(self) -> dict[Any, Entry]:
         """Entries of the state store that are there by themselves."""
         return _of(self._single().items())
 
-    def packs(self) -> list[dict[Any, str]]:
+    def packs(self) -> list[dict[Any, Entry]]:
         """Entries in each pack of the state store."""
-        return [pack for at, pack in self._packs().items() if at not in (LATELY, COPIES)]
+        return [pack for at, pack in self._packs().items() if at[0] >= 0]
 
-    def lately(self) -> dict[Any, str]:
+    def lately(self) -> dict[Any, Entry]:
         """Entries that changed lately, as the state store has them."""
         return self._packs().get(LATELY, {})
 
-    def copies(self) -> dict[Any, str]:
+    def copies(self) -> dict[Any, Entry]:
         """Copies of entries that were looked at lately."""
         return self._packs().get(COPIES, {})
 
-    def _packs(self) -> dict[Any, dict[Any, str]]:
+    def _packs(self) -> dict[Any, dict[Any, Entry]]:
         held = self._tester.peekMapState(PACKS_STATE, KEY)
-        return {at: _of(unpacked_entries(pack)) for at, (pack,) in held.items()}
+        return {at: _of(unpacked_entries(at, pack)) for at, (pack,) in held.items() if at != LEDGER}
 
-    def _single(self) -> dict[Any, str]:
-        states = (self._tester.peekMapState(name, KEY) for name in (GROUPS_STATE, OFFSETS_STATE))
-        return {key: text for state in states for key, (text,) in state.items()}
+    def _single(self) -> dict[Any, Entry]:
+        return dict(self._tester.peekMapState(ENTRIES_STATE, KEY))
 
-    def _entries(self, partition: int | None = None) -> dict[Any, str]:
+    def _entries(self, partition: int | None = None) -> dict[Any, Entry]:
         packs = [(at, pack) for at, (pack,) in self._tester.peekMapState(PACKS_STATE, KEY).items()]
         return _of(all_entries(packs, self._single().items()), partition)
 
@@ -154,10 +157,10 @@ class Shard:
 
     def bundle_book(self) -> TaskLedger:
         """The bookkeeping of the whole bundle."""
-        held = self._tester.peekValueState(BOOK_STATE, KEY)
-        return TaskLedger() if held is None else TaskLedger.load(held[0])
+        held = self._tester.peekMapState(PACKS_STATE, KEY).get(LEDGER)
+        return TaskLedger() if held is None else TaskLedger.load(*held)
 
-    def _keep(self, frame: Any) -> list[OutputRow]:
+    def _keep(self, frame: Any) -> list[Row]:
         if frame is None or not len(frame):
             return []
         put_out = unpacked_output(frame["rows"])

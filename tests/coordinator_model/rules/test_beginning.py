@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from coordinator_model.clocked.stuck import STALLED_MS
+from coordinator_model.first_reading import FirstReading
 from coordinator_model.records.serde import decode_key
-from coordinator_model.replica import Replica
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.rule_memory import GroupCounters
 from lab.builders import consumer_group_current_assignment, group_metadata, member, offset_commit, topic_id
@@ -27,9 +27,9 @@ BETWEEN_TARGETS: Final = (
 )
 
 
-def built(*moments: Moment) -> Replica:
+def built(*moments: Moment) -> FirstReading:
     """A replica that made state of a history, and whose rules have begun with it."""
-    replica = Replica()
+    replica = FirstReading()
     for record in history(*moments).records:
         replica.build(record.place, decode_key(record.key), record.value, records=1)
     replica.begin()

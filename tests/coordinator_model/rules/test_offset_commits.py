@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_model.first_reading import FirstReading
 from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
 from coordinator_model.rules.deletions import SHORTEST_RETENTION_MS
@@ -39,9 +40,9 @@ def replica_of(log: History) -> Replica:
     return replica
 
 
-def built_of(log: History) -> Replica:
+def built_of(log: History) -> FirstReading:
     """The replica whose state is made of a history, without rules."""
-    replica = Replica()
+    replica = FirstReading()
     for record in log.records:
         replica.build(record.place, decode_key(record.key), record.value, records=1)
     replica.begin()

@@ -23,6 +23,7 @@ from coordinator_model.state.membership import (
     UserEndpoint,
 )
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket
+from coordinator_model.state.packed_offsets import SnapshotFormatError, dump_offsets, load_offsets, words_of
 from coordinator_model.state.rule_memory import (
     Absences,
     CarriedMember,
@@ -51,14 +52,7 @@ from coordinator_model.state.rule_memory import (
     Upgrade,
     Vacancy,
 )
-from coordinator_model.state.snapshot import (
-    FORMAT,
-    SnapshotFormatError,
-    dump_group,
-    dump_offsets,
-    load_group,
-    load_offsets,
-)
+from coordinator_model.state.snapshot import FORMAT, dump_group, load_group, offsets_of_text, text_of_offsets
 from tests.histories import History, recorded
 from tests.history_strategies import nonsense
 
@@ -462,8 +456,10 @@ def test_empty_group_comes_back_as_it_was() -> None:
 
 def test_offsets_come_back_as_they_were() -> None:
     """Partition numbers are numbers again."""
-    assert load_offsets(dump_offsets(BUCKET)) == BUCKET
-    assert OffsetBucket(topic="", number=-1) == load_offsets(dump_offsets(OffsetBucket(topic="", number=-1)))
+    for bucket in (BUCKET, OffsetBucket(topic="", number=-1)):
+        packed = dump_offsets(bucket)
+        assert bucket == load_offsets(*packed)
+        assert packed == offsets_of_text(text_of_offsets(packed))
 
 
 def test_snapshot_is_compact_text() -> None:
@@ -508,7 +504,12 @@ def test_text_of_a_newer_release_may_hold_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "text", "reads"), [(load_group, dump_group(FULL), "1"), (load_offsets, dump_offsets(BUCKET), "1 or 2")]
+    ("load", "text", "reads"),
+    [
+        (load_group, dump_group(FULL), "1"),
+        (words_of, dump_offsets(BUCKET)[1], "2"),
+        (offsets_of_text, text_of_offsets(dump_offsets(BUCKET)), "1 or 2"),
+    ],
 )
 def test_format_of_another_meaning_is_refused(load: Any, text: str, reads: str) -> None:
     """It says which it found and which it reads."""
@@ -538,11 +539,10 @@ def test_offsets_are_what_they_were(text: str) -> None:
         topic="t", number=1, commits=7, rewinds=2, offsets={64: known, 65: CommittedOffset(offset=-1)}
     )
 
-    assert bucket == load_offsets(text)
-    assert dump_offsets(bucket).startswith(
-        '[2,{"topic":"t","said":[["m","an id",null],["",null,null]],"which":[0,1]}]\n'
-    )
-    assert bucket == load_offsets(dump_offsets(bucket))
+    numbers, words = offsets_of_text(text)
+    assert bucket == load_offsets(numbers, words)
+    assert '[2,{"topic":"t","said":[["m","an id",null],["",null,null]],"which":[0,1]}]' == words
+    assert (numbers, words) == dump_offsets(bucket)
 
 
 def test_format_1_is_what_it_was() -> None:

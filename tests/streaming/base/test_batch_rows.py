@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from streaming.base.batch_rows import BatchRows
+from streaming.base.batch_rows import BatchRows, Row
 from streaming.board.board import Board
-from streaming.query.schemas import OutputRow
 from streaming.sinks.queue import Spool
 from streaming.sinks.queue_sink import QueueSink
 from tests.streaming.boards import NOW_MS, log_ends
 
 EVENT = {"id": "0-7", "kind": "group_created", "group": "g", "time": NOW_MS, "detail": {}}
-ROWS = [OutputRow(0, "event", "g", json.dumps(EVENT), "group_created"), OutputRow(0, "shard", "", '{"records":1}')]
+ROWS = [Row(0, "event", "g", json.dumps(EVENT).encode(), "group_created"), Row(0, "shard", "", b'{"records":1}')]
 
 
 def test_events_of_any_rows() -> None:
@@ -28,15 +27,15 @@ def test_the_latest_events_are_parsed_without_the_others(monkeypatch: pytest.Mon
     parsed: list[int] = []
     loads = json.loads
 
-    def noted(text: str) -> Any:
+    def noted(text: bytes) -> Any:
         found = loads(text)
         parsed.append(len(found))
         return found
 
     monkeypatch.setattr(json, "loads", noted)
-    texts = [json.dumps({**EVENT, "id": f"0-{number}"}) for number in range(3)]
+    texts = [json.dumps({**EVENT, "id": f"0-{number}"}).encode() for number in range(3)]
     rows = BatchRows(
-        [OutputRow(0, "event", "g", text, "group_created") for text in texts],
+        [Row(0, "event", "g", text, "group_created") for text in texts],
         lambda events: [{**event, "severity": "info"} for event in events],
     )
 
@@ -50,10 +49,10 @@ def test_the_latest_events_are_parsed_without_the_others(monkeypatch: pytest.Mon
 
 def test_board_and_queue_share_what_is_parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One batch, two sinks that need its events, one look into their text."""
-    parsed: list[str] = []
+    parsed: list[bytes] = []
     loads = json.loads
 
-    def noted(text: str) -> Any:
+    def noted(text: bytes) -> Any:
         parsed.append(text)
         return loads(text)
 
@@ -66,4 +65,4 @@ def test_board_and_queue_share_what_is_parsed(monkeypatch: pytest.MonkeyPatch, t
         sink.apply(0, rows, NOW_MS)
 
     assert [EVENT] == board.latest_events(9)
-    assert 1 == sum("group_created" in text for text in parsed)
+    assert 1 == sum(b"group_created" in text for text in parsed)

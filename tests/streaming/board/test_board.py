@@ -9,9 +9,10 @@ import pytest
 
 from coordinator_model.lag import FRESH_MS
 from lab import builders
+from streaming.base.batch_rows import Row
 from streaming.base.times import now_ms
 from streaming.board import group_answer
-from streaming.board.board import Board, Row
+from streaming.board.board import Board
 from streaming.board.lag_columns import UNKNOWN
 from streaming.board.readiness import Standstill
 from streaming.end_offsets.store import EndOffsets, Wanted
@@ -37,7 +38,7 @@ def commit(group: str, partition: int, offset: int, topic: str = "orders", **mor
 def event_row(number: int, group: str = "g", time_ms: int = THEN_MS) -> Row:
     id_ = f"0-{number}-member_joined-0"
     event = {"id": id_, "time": time_ms, "group": group, "kind": "member_joined", "detail": {}}
-    return (0, "event", group, json.dumps(event), "member_joined")
+    return Row(0, "event", group, json.dumps(event).encode(), "member_joined")
 
 
 def test_a_group_is_shown_with_members_offsets_and_lag() -> None:
@@ -216,7 +217,7 @@ def test_loading_replaces_what_was_there() -> None:
 def test_rows_of_other_kinds_are_passed_over() -> None:
     """A row that is the log's business, or a later release's, does not stop a batch."""
     board = Board(log_ends())
-    board.apply(0, [(0, "undecodable", "", "{}", ""), (0, "of tomorrow", "", "?", ""), event_row(1)], NOW_MS)
+    board.apply(0, [Row(0, "undecodable", "", b"{}"), Row(0, "of tomorrow", "", b"?"), event_row(1)], NOW_MS)
 
     assert 1 == len(board.latest_events(10))
 
@@ -300,7 +301,7 @@ def test_events_name_topics_when_their_names_are_known() -> None:
     id_ = builders.topic_id("orders")
     detail = {"partitions": {f"{id_}/3": ["m-1", "m-2"]}}
     event = {"id": "0-1-x-0", "time": 1, "group": "g", "kind": "x", "detail": detail}
-    board.apply(0, [(0, "event", "g", json.dumps(event), "x")], NOW_MS)
+    board.apply(0, [Row(0, "event", "g", json.dumps(event).encode(), "x")], NOW_MS)
     unnamed = board.latest_events(1)[0]["detail"]
     ends.set_topics([described("orders", 6)], [])
 

@@ -16,6 +16,7 @@ from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset
 from lab import builders
+from streaming.base.batch_rows import Row
 from streaming.base.doubt import said
 from streaming.board import gates
 from streaming.board.board import Board
@@ -337,8 +338,9 @@ def test_a_board_that_is_loaded_has_the_groups_that_a_broker_lists() -> None:
     hostile = GroupState(name='","partition":0,"offset_count":1', partition=0)
 
     assert {True, False} == {state.exists for state in [*states, hostile]}
-    for dump in (snapshot.dump_group, stored.dump):
+    for dump in (lambda _: b"", stored.dump):
         board = Board(log_ends())
         # Each under a name of its own: states of one group stand there many times.
-        board.load((0, "group", f"{at}", dump(state), "") for at, state in enumerate([*states, hostile]))
+        named = enumerate([*states, hostile])
+        board.load(Row(0, "group", f"{at}", dump(state), snapshot.dump_group(state)) for at, state in named)
         assert {f"{at}" for at, state in enumerate([*states, hostile]) if state.exists} == board.shown.groups.keys()

@@ -1,7 +1,6 @@
 """Offsets in columns say what the bucket's text says, in today's format and in the former one."""
 
 import json
-from binascii import a2b_base64, b2a_base64
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -11,7 +10,8 @@ import pytest
 
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.offsets import CommittedOffset, OffsetBucket
-from coordinator_model.state.snapshot import dump_group, dump_offsets, load_offsets
+from coordinator_model.state.packed_offsets import PackedOffsets, dump_offsets, load_offsets
+from coordinator_model.state.snapshot import dump_group, offsets_of_text, text_of_offsets
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_summary import read
 from streaming.board.lag_columns import table_of
@@ -47,17 +47,22 @@ BUCKETS = {
 }
 
 
-def as_release_0_1_wrote_it(bucket: OffsetBucket) -> str:
+def of_text(bucket: OffsetBucket) -> PackedOffsets:
+    """As in the topic of groups."""
+    return offsets_of_text(text_of_offsets(dump_offsets(bucket)))
+
+
+def of_text_of_release_0_1(bucket: OffsetBucket) -> PackedOffsets:
     """Format 1: an object for each offset, fields that have their defaults left out or not."""
-    return json.dumps([1, asdict(bucket)], ensure_ascii=False, separators=(",", ":"))
+    return offsets_of_text(json.dumps([1, asdict(bucket)], ensure_ascii=False, separators=(",", ":")))
 
 
 @pytest.mark.parametrize("name", BUCKETS)
-@pytest.mark.parametrize("text_of", [dump_offsets, as_release_0_1_wrote_it])
-def test_a_bucket_says_what_was_written(name: str, text_of: Callable[[OffsetBucket], str]) -> None:
+@pytest.mark.parametrize("packed", [dump_offsets, of_text, of_text_of_release_0_1])
+def test_a_bucket_says_what_was_written(name: str, packed: Callable[[OffsetBucket], PackedOffsets]) -> None:
     """All of it, by whichever release: numbers, words and counts; and it is passed on as this one writes it."""
     bucket = BUCKETS[name]
-    held = OffsetColumns(text_of(bucket))
+    held = OffsetColumns(*packed(bucket))
     expected = sorted(bucket.offsets.items())
 
     assert (bucket.topic, bucket.number) == held.key
@@ -65,16 +70,16 @@ def test_a_bucket_says_what_was_written(name: str, text_of: Callable[[OffsetBuck
     assert expected == list(held.offsets())
     assert max((each.commit_timestamp_ms for _, each in expected), default=-1) == held.newest_commit_ms
     assert Counter(each.value_version for _, each in expected) == held.versions
-    assert dump_offsets(bucket) == held.text
-    assert bucket == load_offsets(text_of(bucket)) == load_offsets(held.text)
+    assert dump_offsets(bucket) == held.packed
+    assert bucket == load_offsets(*packed(bucket))
 
 
 @pytest.mark.parametrize("chosen", [list(BUCKETS), ["usual"], ["empty"], ["each says something else", "usual"], []])
 def test_a_table_of_buckets_says_what_each_says(chosen: list[str]) -> None:
     """Row by row, whoever's it is; what is counted is there of topics that the group has to do with."""
-    (state,) = read([dump_group(GroupState(name="g", partition=0))])
+    (state,) = read([(b"", dump_group(GroupState(name="g", partition=0)))])
     groups = [
-        BoardGroup(f"g{at}", state, (OffsetColumns(dump_offsets(BUCKETS[name])),)) for at, name in enumerate(chosen)
+        BoardGroup(f"g{at}", state, (OffsetColumns(*dump_offsets(BUCKETS[name])),)) for at, name in enumerate(chosen)
     ]
 
     table = table_of([BoardGroup("none", state, ()), *groups])
@@ -103,33 +108,30 @@ def test_words_are_there_once() -> None:
     """Buckets whose commits say the same share them, whatever their numbers."""
     other = replace(BUCKETS["usual"], number=0, offsets={5: replace(BUCKETS["usual"].offsets[192], offset=7)})
 
-    assert OffsetColumns(dump_offsets(BUCKETS["usual"])).words is OffsetColumns(dump_offsets(other)).words
+    assert OffsetColumns(*dump_offsets(BUCKETS["usual"])).words is OffsetColumns(*dump_offsets(other)).words
 
 
 @pytest.mark.parametrize("name", BUCKETS)
 def test_text_that_is_cut_short_is_refused(name: str) -> None:
     """Wherever it ends: no offsets are made up of it."""
-    text = dump_offsets(BUCKETS[name])
+    text = text_of_offsets(dump_offsets(BUCKETS[name]))
 
     for end in range(len(text)):
         with pytest.raises((ValueError, LookupError)):
-            OffsetColumns(text[:end])
+            OffsetColumns(*offsets_of_text(text[:end]))
 
 
 def test_words_and_numbers_that_do_not_go_together_are_refused() -> None:
     """A bucket of another one's numbers is none."""
-    mixed, usual, empty = (
-        dump_offsets(BUCKETS[name]).split("\n") for name in ("each says something else", "usual", "empty")
-    )
-    two = dump_offsets(replace(BUCKETS["usual"], offsets=dict(islice(BUCKETS["usual"].offsets.items(), 2)))).split("\n")
-    short = b2a_base64(a2b_base64(usual[1])[:-32]).decode()
+    mixed, usual, empty = (dump_offsets(BUCKETS[name]) for name in ("each says something else", "usual", "empty"))
+    two = dump_offsets(replace(BUCKETS["usual"], offsets=dict(islice(BUCKETS["usual"].offsets.items(), 2))))
 
-    for words, numbers in (
-        (mixed[0], two[1]),
-        (mixed[0], empty[1]),
-        (empty[0], usual[1]),
-        (usual[0], short),
-        (usual[0], "QUFB"),
+    for numbers, words in (
+        (two[0], mixed[1]),
+        (empty[0], mixed[1]),
+        (usual[0], empty[1]),
+        (usual[0][:-32], usual[1]),
+        (b"AAA", usual[1]),
     ):
         with pytest.raises(ValueError, match="bytes"):
-            OffsetColumns(f"{words}\n{numbers}")
+            OffsetColumns(numbers, words)

@@ -9,6 +9,7 @@ import pytest
 
 from coordinator_model.gates.verdict import BrokerSettings, Cluster
 from coordinator_model.state.shards import offsets_partition
+from streaming.base.batch_rows import Row
 from streaming.base.name_filter import one_of
 from streaming.board import gates
 from streaming.board.board import Board
@@ -243,7 +244,7 @@ def test_doubted_groups_follow_what_changes() -> None:
 
     shard = Shard(7)
     classic_group(shard, new, {"m-1": {"orders": [0, 1]}})
-    board.apply(9, [*shard.flush(), (7, "group_deleted", UNREAD, "", "")], NOW_MS)
+    board.apply(9, [*shard.flush(), Row(7, "group_deleted", UNREAD)], NOW_MS)
     assert {new: 7, MISPLACED: 7} == board.doubted(board.moment())
 
     board.health.set_unread({7: SINCE_MS, 9: SINCE_MS, 3: SINCE_MS}, PARTITIONS)

@@ -1,8 +1,8 @@
 """A partition with a batch that cannot be read: its groups are in doubt until their coordinator has spoken."""
 
 import json
-from typing import Any
 
+from streaming.base.batch_rows import Row
 from streaming.board.board import Board
 from tests.streaming.board.test_unread import (
     MISPLACED,
@@ -19,11 +19,11 @@ from tests.streaming.boards import NOW_MS, caught_up
 FIRST, END = 90, 93
 
 
-def met(*numbers: int, partition: int = 7) -> list[tuple[Any, ...]]:
+def met(*numbers: int, partition: int = 7) -> list[Row]:
     """The row in which a task says that a partition has these batches."""
     batches = [[number, FIRST + number, END + number, SINCE_MS + number] for number in numbers]
     totals = {"unreadable": batches, "unreadable_batches": max(numbers, default=0)}
-    return [(partition, "shard", "", json.dumps(totals), "")]
+    return [Row(partition, "shard", "", json.dumps(totals).encode())]
 
 
 def a_board(*numbers: int) -> Board:

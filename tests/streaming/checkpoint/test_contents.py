@@ -8,15 +8,16 @@ from streaming.base.batch_rows import Row
 from streaming.board.board import Board
 from streaming.checkpoint import contents
 from streaming.end_offsets.store import EndOffsets
+from streaming.query.former_state import ledger_of
 from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
 
 OWED = list(Note(begins=(7, 9), unread=True))
 
 
-def rows(text: str) -> list[Row]:
+def rows(ledger: TaskLedger) -> list[Row]:
     """Of a task's ledger, as they fill a board."""
-    return [(row.partition, row.kind, row.group, row.payload, row.event_kind) for row in contents._rows_of_ledger(text)]
+    return list(contents.rows_of(ledger))
 
 
 def test_what_is_owed_of_a_partition_is_owed_after_a_restart() -> None:
@@ -26,7 +27,7 @@ def test_what_is_owed_of_a_partition_is_owed_after_a_restart() -> None:
     )
     board = Board(EndOffsets())
 
-    board.load(rows(ledger.dump()))
+    board.load(rows(TaskLedger.load(ledger.dump())))
 
     assert {0: json.loads(json.dumps(OWED))} == board.owed()
 
@@ -35,7 +36,7 @@ def test_a_batch_and_a_restart_say_the_same_of_a_partition() -> None:
     """All that a micro-batch passes on of it is in the ledger, and comes from there, too."""
     ledger = PartitionLedger(counters=Counters(records=3, unknown_records={"99": 1}), last_offset=12, owed=OWED)
 
-    ((_, _, _, payload, _),) = rows(TaskLedger({1: ledger}).dump())
+    ((_, _, _, payload, _),) = rows(TaskLedger.load(TaskLedger({1: ledger}).dump()))
 
     assert json.loads(json.dumps(ledger.totals())) == json.loads(payload)
 
@@ -44,7 +45,7 @@ def test_a_ledger_of_the_release_before_is_read() -> None:
     """It knows nothing of what is owed."""
     book: dict[str, Any] = {"counters": {"records": 3}, "last_offset": 12}
 
-    ((partition, kind, _, payload, _),) = rows(json.dumps({"partitions": {"4": book}, "timer_ms": None}))
+    ((partition, kind, _, payload, _),) = rows(ledger_of(json.dumps({"partitions": {"4": book}, "timer_ms": None})))
 
     assert (4, "shard", 12) == (partition, kind, json.loads(payload)["last_offset"])
     assert "owed" not in json.loads(payload)

@@ -9,13 +9,13 @@ from structlog.testing import capture_logs
 
 from lab.builders import offset_commit
 from lab.monitor_process import until
+from streaming.base.batch_rows import Row
 from streaming.config.output_sections import HistorySection
 from streaming.history import writer as writer_module
 from streaming.history.queries import History
 from streaming.history.store import HistoryStore
 from streaming.history.tables import EVENTS, GROUPS
 from streaming.history.writer import HistoryWriter
-from streaming.query.schemas import OutputRow
 from streaming.sinks.delivery import Delivery
 from streaming.sinks.queue import Spool, Spooled
 from streaming.sinks.queue_sink import QueueSink
@@ -194,7 +194,7 @@ def test_no_commit_is_shown_before_it_was_made(tmp_path: Path, writing: Writing)
     shard.pending += [commit(0, 7, later_ms), commit(1, 1, later_ms)]
     batches.append(shard.flush())
     for batch_id, rows in enumerate(batches, 1):
-        outputs = [OutputRow(*row) for row in rows]
+        outputs = [Row(*row) for row in rows]
         writing.board.apply(batch_id, outputs, NOW_MS)
         sink.apply(batch_id, outputs, NOW_MS)
         writing.now_ms += 1

@@ -16,6 +16,7 @@ from lab import builders
 from lab.builders import RecordBytes
 from lab.coordinator_events import share_join
 from lab.share_state import share_snapshot, share_update
+from streaming.base.batch_rows import Row
 from streaming.base.expectations import Expectations, Expected
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
@@ -462,7 +463,7 @@ def hardly_read() -> Board:
     copy = Shard(6).write(builders.offset_commit("idle", "orders", 0, 1, timestamp=THEN_MS - 1), timestamp_ms=THEN_MS)
     board.settled(1, copy)
     totals = {**board.shown.shards[7], "unreadable": [[2, 5, 9, THEN_MS]], "unreadable_batches": 2}
-    board.apply(2, [(7, "shard", "", json.dumps(totals), "")], NOW_MS)
+    board.apply(2, [Row(7, "shard", "", json.dumps(totals).encode())], NOW_MS)
     return board
 
 

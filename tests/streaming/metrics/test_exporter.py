@@ -392,8 +392,12 @@ def test_half_a_surrogate_pair_does_not_spoil_the_page() -> None:
     board = board_of(shard)
     shard.pending.append((THEN_MS, *builders.offset_commit("g", "orders", 0, 9)))
     rows = [
-        (0, kind, group and "\ud800", text.replace('"g"', '"\\ud800"'), event_kind)
-        for _, kind, group, text, event_kind in shard.flush()
+        row._replace(
+            group=row.group and "\ud800",
+            payload=row.payload.replace(b'"g"', b'"\\ud800"'),
+            words=row.words.replace('"g"', '"\\ud800"'),
+        )
+        for row in shard.flush()
     ]
     board.apply(1, rows, NOW_MS)
 

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from coordinator_model.state import snapshot
 from coordinator_model.state.group_state import GroupState
+from streaming.base.batch_rows import Row
 from streaming.base.errors import CannotTellError, UsageError
 from streaming.board.board import Board
 from streaming.board.readiness import Offsets, Positions
@@ -18,14 +19,13 @@ from streaming.config.loading import Config
 from streaming.end_offsets.store import EndOffsets
 from streaming.monitor.continuity import Continuity, OutOfStepError
 from streaming.monitor.query_supervisor import QuerySupervisor
-from streaming.query.schemas import OutputRow
 
 NOW_MS = 1_790_000_000_000
 QUERY, ANOTHER = "0b5e", "7c1d"
 
 
-def group(name: str) -> OutputRow:
-    return OutputRow(0, "group", name, snapshot.dump_group(GroupState(name=name, partition=0, offset_count=1)))
+def group(name: str) -> Row:
+    return Row(0, "group", name, words=snapshot.dump_group(GroupState(name=name, partition=0, offset_count=1)))
 
 
 def empty_board() -> Board:
@@ -105,7 +105,7 @@ class State:
     def positions(self) -> tuple[Offsets, Offsets]:
         return {0: self.offset}, {0: self.offset}
 
-    def rows(self, _spark: object, batch: int) -> Iterator[OutputRow]:
+    def rows(self, _spark: object, batch: int) -> Iterator[Row]:
         assert batch == self.found.batch
         return map(group, self.groups)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from streaming.base import gc_tuning
+from streaming.base.batch_rows import Row
 from streaming.base.resident_memory import GROWN_BYTES
 from streaming.board.board import MANY_ROWS, Board
 from streaming.monitor.memory_trim import CALM_SECONDS, CLEANED_SECONDS, FORGET_SECONDS, MemoryTrim
@@ -47,7 +48,7 @@ def test_memory_is_returned_once_after_the_last_large_batch(monkeypatch: pytest.
     rig.has_read_the_log()
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
-    rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
+    rig.board.apply(1, [Row(0, "unknown kind", "")] * MANY_ROWS, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS - 1)
     assert [] == rig.trimmed
@@ -94,7 +95,7 @@ def test_the_jvm_collects_again_what_the_first_collection_let_go(monkeypatch: py
     """Spark's cleaner needs a moment to drop broadcasts that nothing refers to; its memory of batches is a minute's."""
     rig = Rig(monkeypatch)
     rig.has_read_the_log()
-    rig.board.apply(1, [(0, "unknown kind", "", "", "")] * MANY_ROWS, NOW_MS)
+    rig.board.apply(1, [Row(0, "unknown kind", "")] * MANY_ROWS, NOW_MS)
     rig.pass_seconds(0)
     rig.pass_seconds(CALM_SECONDS)
     soon, later = CLEANED_SECONDS

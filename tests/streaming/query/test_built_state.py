@@ -1,6 +1,7 @@
 """Below the live tail only state is made: the same state as of every record, and no alarm that those do not raise."""
 
 from collections import Counter, defaultdict
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from coordinator_model import replica
 from coordinator_model.figures.summary import summary
+from coordinator_model.first_reading import FirstReading
 from coordinator_model.records.record_types import RECORD_SCHEMAS
 from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
@@ -20,8 +22,8 @@ from coordinator_model.state.findings import Position
 from coordinator_model.views.group_view import migration_view
 from lab.builders import group_metadata, member, offset_commit
 from lab.coordinator_events import consumer_join, consumer_leave, converted_to_consumer, speaks_classic
-from streaming.query import commit_compaction
-from streaming.query.commit_compaction import HIGHEST
+from streaming.query.first_reading import door
+from streaming.query.first_reading.last_records import ENDS, HIGHEST
 from streaming.query.row_codec import LogRow, packed, unpacked
 from tests.histories import History, LogRecord, TextStore, at, history, recording
 from tests.kafka_replay.held import held_by
@@ -33,10 +35,11 @@ from tests.streaming.shard import Shard, log_rows
 def read(records: list[LogRecord], built_until: dict[int, int]) -> list[LogRow]:
     """What a stateful task gets of these records in one micro-batch."""
     cells = [(*of.place, of.key, of.value) for of in records]
-    return unpacked(packed([log_rows(cells)], [0], built_until=built_until)["rows"].to_pylist()) if cells else []
+    less = partial(door.without_history, live_from=built_until)
+    return unpacked(packed([log_rows(cells)], [0], less=less)["rows"].to_pylist()) if cells else []
 
 
-def take(follower: Replica, row: LogRow) -> list[Event]:
+def take(follower: FirstReading, row: LogRow) -> list[Event]:
     """Have a replica follow one row."""
     place = Position(row.partition, row.offset, row.timestamp_ms)
     if row.built:
@@ -44,7 +47,7 @@ def take(follower: Replica, row: LogRow) -> list[Event]:
     return follower.replay(place, row.key, row.value, commits=row.commits)
 
 
-def replayed(follower: Replica, rows: list[LogRow]) -> list[Event]:
+def replayed(follower: FirstReading, rows: list[LogRow]) -> list[Event]:
     """What a micro-batch of a bundle does (`shard_task.py`)."""
     events = [event for row in rows for event in take(follower, row)]
     follower.begin()
@@ -69,18 +72,18 @@ def compare(log: History, built_until: dict[int, int], cuts: list[int]) -> None:
     for record in log.records:
         by_partition[record.place.partition].append(record)
     ends = {of: records[-1].place.offset + 1 for of, records in by_partition.items()}
-    whole = Replica()
+    whole = FirstReading()
     expected = list[Event]()
     for record in log.records:
         expected += whole.replay(record.place, record.key, record.value)
     expected += whole.settle()
     store, events = TextStore(), list[Event]()
     for start, end in zip([0, *cuts], [*cuts, max(ends.values(), default=0)], strict=True):
-        less = Replica(store, store.counters(), live_from=built_until)
+        less = FirstReading(store, store.counters(), live_from=built_until)
         piece = [of for of in log.records if start <= of.place.offset < end]
         events += replayed(less, read(piece, built_until))
         store.keep(less)
-    less = Replica(store, store.counters(), live_from=built_until)
+    less = FirstReading(store, store.counters(), live_from=built_until)
     for name in store.groups:
         less.known(name)
     for name, topic, number in store.buckets:
@@ -115,7 +118,7 @@ def test_types_and_versions_are_the_model_s() -> None:
     known = {int(of): max(row.value.SCHEMA.versions) for of, row in RECORD_SCHEMAS.items()}
 
     assert known == {of: highest for of, highest in enumerate(HIGHEST.tolist()) if highest >= 0}
-    assert replica.ENDS == {*commit_compaction.ENDS}
+    assert replica.ENDS == {*ENDS}
 
 
 def alarms(events: list[Event]) -> Counter[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Offsets made of whole columns are what replaying every commit gives; what is not plain is replayed."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -20,8 +21,8 @@ from lab.builders import (
     topic_id,
 )
 from lab.coordinator_events import consumer_join
-from streaming.query import shard_task
-from streaming.query.commit_seeds import seeds_of
+from streaming.query.first_reading import door
+from streaming.query.first_reading.commit_seeds import seeds_of
 from streaming.query.row_codec import packed, unpacked_table
 from tests.histories import PARTITION, LogRecord, at, history, shown
 from tests.streaming.shard import Shard, log_rows
@@ -36,16 +37,26 @@ def played(records: Sequence[RecordBytes], cuts: Sequence[int], built_until: int
             shard.batch(log[start:end])
     shard.at(1_000_000)
     rows = sorted(
-        (row.kind, row.group, row.event_kind, row.payload if row.kind not in {"group", "offsets"} else "")
+        (row.kind, row.group, row.words, row.payload) if row.kind not in {"group", "offsets"} else (row.kind, row.group)
         for row in shard.rows
     )
     return shard.groups(), shard.buckets(), shard.bundle_book(), rows
 
 
+def table_of(cells: list[tuple[Any, ...]], built_until: int) -> pa.Table:
+    """Rows as a stateful task has them; of those below only state is made."""
+    less = partial(door.without_history, live_from={PARTITION: built_until})
+    return unpacked_table(packed([log_rows(cells)], [0], less=less)["rows"].to_pylist())
+
+
 def seeded(records: Sequence[LogRecord], built_until: int) -> list[str]:
     """Groups that are made of columns."""
     cells = [(*of.place, of.key, of.value) for of in records]
-    rows = unpacked_table(packed([log_rows(cells)], [0], built_until={PARTITION: built_until})["rows"].to_pylist())
+    rows = unpacked_table(
+        packed([log_rows(cells)], [0], less=partial(door.without_history, live_from={PARTITION: built_until}))[
+            "rows"
+        ].to_pylist()
+    )
     return sorted(seeds_of(rows, [])[0].get(PARTITION, {}))
 
 
@@ -106,7 +117,7 @@ def test_same_as_record_by_record(events: list[list[RecordBytes]], data: st.Data
     cuts = sorted(data.draw(st.lists(st.integers(0, len(records)), max_size=2)))
     by_columns = played(records, cuts, built_until)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shard_task, "seeds_of", without_seeds)
+        patch.setattr(door, "seeds_of", without_seeds)
 
         assert played(records, cuts, built_until) == by_columns
 
@@ -169,7 +180,11 @@ def test_partition_that_is_known_is_replayed() -> None:
     """What the state holds of a group is not looked for: a catch-up of many micro-batches is seeded by its first."""
     log = history(at(1_000, *USUAL))
     cells = [(*of.place, of.key, of.value) for of in log.records]
-    rows = unpacked_table(packed([log_rows(cells)], [0], built_until={PARTITION: log.end})["rows"].to_pylist())
+    rows = unpacked_table(
+        packed([log_rows(cells)], [0], less=partial(door.without_history, live_from={PARTITION: log.end}))[
+            "rows"
+        ].to_pylist()
+    )
 
     seeds, left = seeds_of(rows, [PARTITION])
 

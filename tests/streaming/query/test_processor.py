@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from coordinator_model.records.serde import decode_key
 from coordinator_model.replica import Replica
 from coordinator_model.state.events import INFO, event_view
-from coordinator_model.state.snapshot import load_group, load_offsets
+from coordinator_model.state.packed_offsets import load_offsets
+from coordinator_model.state.snapshot import load_group
 from lab.builders import (
     consumer_group_epoch,
     consumer_group_member_subscription,
@@ -24,12 +25,12 @@ from lab.builders import (
     topic_id,
 )
 from lab.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave, consumer_moves, retarget
+from streaming.base.batch_rows import Row
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets
 from streaming.query import shard_task, state_cache
 from streaming.query.commit_compaction import WORTH_REDUCING
-from streaming.query.ledger import PartitionLedger, TaskLedger
-from streaming.query.schemas import OutputRow
+from streaming.query.former_state import ledger_of
 from streaming.query.shard_task import GIVE_UP_WAITING_MS, SETTLE_AFTER_MS
 from streaming.query.state_cache import PACK_FROM, PACK_SHARE
 from tests.histories import PARTITION, History, Moment, at, history
@@ -46,12 +47,12 @@ DUPLICATE = history(
 TOPIC_1 = f"{topic_id('t')}/1"
 
 
-def of_kind(rows: list[OutputRow], kind: str) -> list[OutputRow]:
+def of_kind(rows: list[Row], kind: str) -> list[Row]:
     """Rows of one kind."""
     return [row for row in rows if row.kind == kind]
 
 
-def totals(rows: list[OutputRow]) -> dict[str, Any]:
+def totals(rows: list[Row]) -> dict[str, Any]:
     """Payload of the shard row, of which there is one a call."""
     (row,) = of_kind(rows, "shard")
     found: dict[str, Any] = json.loads(row.payload)
@@ -85,7 +86,7 @@ def test_batch_puts_out_what_it_changed() -> None:
 
     assert {PARTITION} == {row.partition for row in rows}
     assert [("group", "g"), *[("event", "g")] * 4, ("shard", "")] == [(row.kind, row.group) for row in rows]
-    assert "g" == load_group(rows[0].payload).name
+    assert "g" == load_group(rows[0].words).name
     assert {"id", "time", "group", "kind", "severity", "partition", "offset", "detail", "inferred"} == set(
         json.loads(rows[1].payload)
     )
@@ -107,11 +108,8 @@ def test_commit_puts_out_its_bucket_and_not_its_group() -> None:
     rows = shard.batch(history(at(3_000, offset_commit("g", "t", 0, 7)), start=7))
 
     assert ["offsets", "shard"] == [row.kind for row in rows]
-    assert (0, 2, 7) == (
-        load_offsets(rows[0].payload).number,
-        load_offsets(rows[0].payload).commits,
-        load_offsets(rows[0].payload).offsets[0].offset,
-    )
+    bucket = load_offsets(rows[0].payload, rows[0].words)
+    assert (0, 2, 7) == (bucket.number, bucket.commits, bucket.offsets[0].offset)
 
 
 def test_totals_are_absolute() -> None:
@@ -146,7 +144,7 @@ def test_deleted_group_goes_with_its_offsets() -> None:
     rows = shard.batch(list(log.records[6:]))
 
     assert ({}, {}) == (shard.groups(), shard.buckets())
-    assert [OutputRow(PARTITION, "group_deleted", "g", "")] == of_kind(rows, "group_deleted")
+    assert [Row(PARTITION, "group_deleted", "g")] == of_kind(rows, "group_deleted")
     assert [] == of_kind(rows, "group") + of_kind(rows, "offsets")
 
 
@@ -347,10 +345,9 @@ def test_batch_of_the_live_tail_that_is_cut_concludes_nothing() -> None:
 
 def test_book_of_an_earlier_release_may_be_cut_anywhere() -> None:
     """It does not say."""
-    noted = TaskLedger({PARTITION: PartitionLedger()})
-    del (book := json.loads(noted.dump()))["partitions"][str(PARTITION)]["is_cut"]
+    book = {"counters": {}, "last_offset": 0, "waiting": [], "last_rows_ms": 0}
 
-    assert TaskLedger.load(json.dumps(book)).partitions[PARTITION].is_cut
+    assert ledger_of(json.dumps({"partitions": {f"{PARTITION}": book}, "timer_ms": None})).partitions[PARTITION].is_cut
 
 
 def test_shard_that_hears_nothing_for_a_minute_is_live() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from lab.builders import RecordBytes, offset_commit, offset_commit_tombstone, topic_id
 from lab.coordinator_events import consumer_join, consumer_leave, consumer_moves
+from streaming.base.batch_rows import Row
 from streaming.board.batch_update import BatchUpdate, BoardSnapshot
 from streaming.query.log_continuity import Note
-from streaming.query.schemas import OutputRow
 from tests.histories import PARTITION, at, history
 from tests.streaming.shard import Shard
 
@@ -441,7 +441,7 @@ class TestOwed:
         assert "group_emptied" in shard.kinds()
 
 
-def _totals(rows: list[OutputRow]) -> dict[str, Any]:
+def _totals(rows: list[Row]) -> dict[str, Any]:
     (row,) = (row for row in rows if row.kind == "shard")
     found: dict[str, Any] = json.loads(row.payload)
     return found

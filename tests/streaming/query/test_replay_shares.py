@@ -7,8 +7,8 @@ import pytest
 
 from lab.builders import group_metadata, member, offset_commit, offset_commit_tombstone
 from lab.coordinator_events import consumer_group_deleted, consumer_join, consumer_leave
-from streaming.query import replay_shares
-from streaming.query.replay_shares import MOST_PROCESSES, processes, shares_of
+from streaming.query.first_reading import replay_shares
+from streaming.query.first_reading.replay_shares import MOST_PROCESSES, processes, shares_of
 from streaming.query.row_codec import packed, unpacked_table
 from tests.histories import at, history
 from tests.streaming.shard import Shard, log_rows

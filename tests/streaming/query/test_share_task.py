@@ -14,13 +14,13 @@ from coordinator_model.state.findings import Position
 from coordinator_model.views.share_partitions import ShareFigures
 from lab.builders import NOW_MS, RecordBytes, offset_commit, topic_id
 from lab.share_state import share_snapshot, share_snapshot_tombstone, share_update
+from streaming.base.batch_rows import Row
 from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
-from streaming.query.schemas import PACKS_STATE, OutputRow
-from streaming.query.share_cells import MARK, Facts, Pruned, Said, share_cells
+from streaming.query.schemas import PACKS_STATE
+from streaming.query.share_cells import MARK, SHARE_LOG, Facts, Pruned, Said, share_cells
 from streaming.query.share_task import stored_share_rows
-from streaming.query.state_keys import SHARE_LOG
 
 KEY: Final = 7
 PARTITION: Final = 3
@@ -33,7 +33,7 @@ class ShareShard:
     def __init__(self) -> None:
         self._tester = TwsTester(CoordinatorShards({}, {}, {}), timeMode="ProcessingTime")
         self._end = 0
-        self.rows: list[OutputRow] = []
+        self.rows: list[Row] = []
 
     def batch(
         self,
@@ -44,7 +44,7 @@ class ShareShard:
         pruned: Pruned | None = None,
         also: Iterable[bytes] = (),
         time_ms: int = NOW_MS,
-    ) -> list[OutputRow]:
+    ) -> list[Row]:
         """Records from an offset on, by default where the last batch ended; returns what is put out."""
         begin = self._end if at is None else at
         self._end = begin + len(records)
@@ -58,7 +58,7 @@ class ShareShard:
         blobs = [cell for _, cell in share_cells(pa.Table.from_arrays(arrays, schema=LOG_LAYOUT), [KEY], said)]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": [*also, *blobs]})))
 
-    def at(self, processing_time_ms: int) -> list[OutputRow]:
+    def at(self, processing_time_ms: int) -> list[Row]:
         """Let the clock reach a time; returns the rows of timers that fired."""
         return self._keep(self._tester.setProcessingTime(processing_time_ms))
 
@@ -66,7 +66,7 @@ class ShareShard:
         """Share partitions as all rows so far leave them."""
         return figures_of(self.rows)
 
-    def stored(self) -> list[OutputRow]:
+    def stored(self) -> list[Row]:
         """What the state gives back at a start."""
         packs = self._tester.peekMapState(PACKS_STATE, KEY).items()
         return list(stored_share_rows((at, pack) for at, (pack,) in packs if at[0] >= SHARE_LOG))
@@ -75,13 +75,13 @@ class ShareShard:
         """Every event put out so far."""
         return [json.loads(row.payload) for row in self.rows if row.kind == "event"]
 
-    def _keep(self, frame: Any) -> list[OutputRow]:
+    def _keep(self, frame: Any) -> list[Row]:
         put_out = unpacked_output(frame["rows"]) if frame is not None and len(frame) else []
         self.rows += put_out
         return put_out
 
 
-def figures_of(rows: Iterable[OutputRow]) -> dict[tuple[str, str, int], ShareFigures]:
+def figures_of(rows: Iterable[Row]) -> dict[tuple[str, str, int], ShareFigures]:
     found: dict[tuple[str, str, int], ShareFigures] = {}
     for row in rows:
         if row.kind == "share":
@@ -96,7 +96,7 @@ def timeless(of: ShareFigures) -> ShareFigures:
     return of._replace(moved_ms=0, done_ms=0, written_ms=0)
 
 
-def totals(rows: Iterable[OutputRow]) -> Mapping[str, Any]:
+def totals(rows: Iterable[Row]) -> Mapping[str, Any]:
     """What was last said of the partition of the log."""
     held: Mapping[str, Any] = json.loads([row.payload for row in rows if row.kind == "share_log"][-1])
     return held

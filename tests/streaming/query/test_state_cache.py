@@ -1,6 +1,5 @@
 """What of the state is kept in packs, what singly, what with all that changed lately: it is the same state."""
 
-import json
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -8,25 +7,20 @@ import pytest
 from hypothesis import given, strategies
 from pyspark.sql.streaming.stateful_processor import MapState
 
-from coordinator_model.state.group_state import GroupState
-from coordinator_model.state.snapshot import dump_group
 from lab.builders import offset_commit, offset_commit_tombstone
 from streaming.query import state_cache, state_pipelining
-from streaming.query.ledger import TaskLedger
 from streaming.query.state_cache import (
-    COPIES,
-    LATELY,
     PACK_FROM,
-    RECENT_CHARACTERS,
+    RECENT_BYTES,
     SLOTS,
+    Entry,
     StateCache,
     StateStore,
     all_entries,
+    key_of,
     packed_entries,
     unpacked_entries,
-    with_partitions,
 )
-from streaming.query.state_keys import place_of
 from tests.histories import PARTITION, History, at, history
 from tests.streaming.shard import Shard
 
@@ -128,10 +122,10 @@ def test_few_of_a_large_pack_are_not_worth_writing_it(shard: Shard) -> None:
 
 def test_what_changed_longest_ago_is_put_aside_where_much_does(shard: Shard) -> None:
     """Singly, and is the newer one there; when it changes again it is with the others again, and newer still."""
-    with patch.multiple(state_cache, RECENT_CHARACTERS=500):
+    with patch.multiple(state_cache, RECENT_BYTES=500):
         shard.batch(commits(["g1", "g2"], 11))
-        (entry, _) = shard.lately().values()
-        few = 500 // len(entry)
+        ((numbers, words), _) = shard.lately().values()
+        few = 500 // (len(numbers) + len(words))
         shard.batch(commits(GROUPS[2 : 2 + few], 12))
 
         assert {("g1", "t", 0)} == shard.single().keys() - {(name, "t", 0) for name in GROUPS[2 : 2 + few]}
@@ -144,23 +138,23 @@ def test_what_changed_longest_ago_is_put_aside_where_much_does(shard: Shard) -> 
 
 def test_long_entry_is_stored_singly(shard: Shard) -> None:
     """It would be written again with each of the others; once it is short again, it is one of them."""
-    with patch.multiple(state_cache, LONG_CHARACTERS=10):
+    with patch.multiple(state_cache, LONG_BYTES=10):
         shard.batch(commits(["g7"], 11))
         assert ([], [("g7", "t", 0)]) == (list(shard.lately()), list(shard.single()))
     shard.batch(commits(["g7"], 12))
     assert {("g7", "t", 0)} == shard.lately().keys()
-    with patch.multiple(state_cache, LONG_CHARACTERS=10):
+    with patch.multiple(state_cache, LONG_BYTES=10):
         shard.batch(commits(["g7"], 13))
     assert {} == shard.lately()
     assert dict.fromkeys(GROUPS, (10, 1)) | {"g7": (13, 4)} == offsets(shard)
 
 
-@pytest.mark.parametrize("characters", [None, RECENT_CHARACTERS, 0])
-def test_group_that_ends_goes_from_wherever_it_is(shard: Shard, characters: int | None) -> None:
+@pytest.mark.parametrize("most", [None, RECENT_BYTES, 0])
+def test_group_that_ends_goes_from_wherever_it_is(shard: Shard, most: int | None) -> None:
     """Its pack, what is stored singly, and what changed lately; one that comes under its name begins with nothing."""
-    if characters is not None:
+    if most is not None:
         shard.batch(commits(["g7"], 11))
-        with patch.multiple(state_cache, RECENT_CHARACTERS=characters):
+        with patch.multiple(state_cache, RECENT_BYTES=most):
             shard.batch(commits(["g7"], 12, after=commits(["g7"], 11)))
         shard.batch(commits(["g7"], 13, after=commits(["g7"], 12, after=commits(["g7"], 11))))
 
@@ -209,8 +203,8 @@ BATCHES = strategies.lists(
 def test_whatever_changes_is_found_again(batches: list[tuple[dict[Any, int], set[Any], set[Any]]]) -> None:
     """Wherever it is put: each entry is what it was changed to last, by key and as all are read back at a start."""
     state, has_single = StateStore(*(cast("MapState", _Held()) for _ in StateStore._fields)), False
-    expected: dict[Any, str] = {}
-    with patch.multiple(state_cache, SLOTS=2, PACK_FROM=2, RECENT_CHARACTERS=150, LONG_CHARACTERS=70):
+    expected: dict[Any, Entry] = {}
+    with patch.multiple(state_cache, SLOTS=2, PACK_FROM=2, RECENT_BYTES=150, LONG_BYTES=70):
         for number, (lengths, removed, looked_at) in enumerate(batches):
             entries = StateCache(
                 state,
@@ -219,20 +213,19 @@ def test_whatever_changes_is_found_again(batches: list[tuple[dict[Any, int], set
                 unknown=[] if number else [0],
             )
             assert all(entries.get(0, key) == expected.get(key) for key in looked_at)
-            changed = {key: f"{number} ".ljust(length, "x") for key, length in lengths.items()}
+            changed = {key: (bytes(length), f"{number}") for key, length in lengths.items()}
             has_single |= entries.change(0, changed, sorted(removed))
             entries.write()
-            expected = {key: text for key, text in expected.items() if key not in removed} | changed
+            expected = {key: of for key, of in expected.items() if key not in removed} | changed
             assert expected == _all_of(state)
 
 
-def _all_of(state: StateStore) -> dict[Any, str]:
+def _all_of(state: StateStore) -> dict[Any, Entry]:
     """Every entry, as it is read back at a start."""
-    groups, offsets, packs = (cast("_Held", of) for of in state)
-    single = ((key, text) for key, (text,) in (groups | offsets).items())
-    found = list(all_entries([(at, pack) for at, (pack,) in packs.items()], single))
+    single, packs = (cast("_Held", of) for of in state)
+    found = list(all_entries([(at, pack) for at, (pack,) in packs.items()], single.items()))
     assert len(found) == len(dict(found))
-    return {place_of(key)[1]: text for key, text in found}
+    return {key_of(place): entry for place, entry in found}
 
 
 def test_slots_that_are_emptied_are_read_as_empty() -> None:
@@ -255,7 +248,7 @@ def test_groups_of_one_name_in_two_partitions_are_kept_apart() -> None:
     def commit(partition: int, offset: int, at: int, *of: str) -> list[Any]:
         return [(partition, at + n, 1_000, *offset_commit(name, "t", 0, offset)) for n, name in enumerate(of)]
 
-    with patch.multiple(state_cache, SLOTS=1, RECENT_CHARACTERS=1_000):
+    with patch.multiple(state_cache, SLOTS=1, RECENT_BYTES=1_000):
         shard.read([[*commit(old, 10, 0, *names), *commit(new, 20, 0, *names)]])
         shard.read([[*commit(old, 11, 100, "g1", "g2"), *commit(new, 21, 100, "g1")]])
         shard.read([[*commit(new, 22, 200, "g1")], commit(old, 12, 200, "g3")])
@@ -271,64 +264,17 @@ def test_groups_of_one_name_in_two_partitions_are_kept_apart() -> None:
     assert [{old}, {new}] == [{of.partition for of in shard.groups(at).values()} for at in (old, new)]
 
 
-def test_state_of_a_former_release_is_gone_on_from() -> None:
-    """Its keys do not say their partition: the group's state does, wherever it is, and the pack that it is in."""
-    single, packed, lately = (
-        dump_group(GroupState(name=name, partition=of)) for name, of in (("single", 3), ("packed", 4), ("lately", 5))
-    )
-    state = StateStore(
-        cast("MapState", _Held({("single",): (single,)})),
-        cast("MapState", _Held({("single", "t", 0): ("1",), ("packed", "t", 1): ("2",), ("nobody", "t", 0): ("3",)})),
-        cast(
-            "MapState",
-            _Held(
-                {
-                    (4, 0): (packed_entries({("packed",): packed, ("packed", "t", 0): "4"}),),
-                    LATELY: (packed_entries({("lately",): lately, ("lately", "t", 0): "5", ("packed", "t", 0): "6"}),),
-                    COPIES: (packed_entries({("packed",): packed}),),
-                }
-            ),
-        ),
-    )
-    before = _all_of(state)
-
-    with_partitions(state)
-
-    packs = cast("_Held", state.packs)
-    found = all_entries([(at, pack) for at, (pack,) in packs.items()], _texts(state.offsets))
-    by_place = {place_of(key): text for key, text in found}
-    kept = {key: text for key, text in before.items() if key[0] != "nobody"}
-    assert kept == {key: text for (_, key), text in by_place.items()}
-    assert {("single", 3), ("packed", 4), ("lately", 5)} == {(key[0], at) for at, key in by_place}
-    assert not cast("_Held", state.groups)
-
-
-def _texts(state: MapState) -> list[tuple[Any, str]]:
-    return [(key, text) for key, (text,) in cast("_Held", state).items()]
-
-
-def test_book_of_a_former_release_tells_that_its_keys_do_not_say_their_partition() -> None:
-    """Ours tells that they do."""
-    assert not TaskLedger.load(json.dumps({"partitions": {}, "timer_ms": None})).has_partitions
-    assert TaskLedger.load(TaskLedger().dump()).has_partitions
-
-
-def test_books_from_before_packs_tell_that_entries_are_by_themselves() -> None:
-    """State of a former release is gone on from: all it has is looked for where it is."""
-    book = {"counters": {"records": 1}, "last_offset": 0, "waiting": [], "last_rows_ms": 0}
-    text = json.dumps({"partitions": {"3": book}, "timer_ms": None})
-
-    assert TaskLedger.load(text).partitions[3].has_single
-
-
 @pytest.mark.parametrize(
     "held",
     [
         {},
-        {("g",): "[1,{}]"},
-        {("",): "", ("", "", 0): "x", ("\u00fc\0\U0001f600", "t.\u00e4", 2**31 - 1): "\u00fc" * 100_000},
+        {(3, "g", "", 2**31 - 1): (b"", "[1,{}]")},
+        {
+            (0, "", "", 0): (b"", ""),
+            (-1, "\u00fc\0\U0001f600", "t.\u00e4", -1): (b"\xff\0", "\u00fc" * 100_000),
+        },
     ],
 )
-def test_entries_come_out_of_a_pack_as_they_went_in(held: dict[Any, str]) -> None:
+def test_entries_come_out_of_a_pack_as_they_went_in(held: dict[Any, Entry]) -> None:
     """Names may be anything that UTF-8 can write."""
-    assert list(held.items()) == list(unpacked_entries(packed_entries(held)))
+    assert list(held.items()) == list(unpacked_entries((0, 0), packed_entries(held)))

@@ -12,49 +12,84 @@ import pyarrow as pa
 import pytest
 
 from coordinator_model.replica import Counters
+from coordinator_model.state.offsets import OffsetBucket
+from coordinator_model.state.packed_offsets import dump_offsets
+from coordinator_model.state.snapshot import text_of_offsets
+from streaming.base.batch_rows import Row
 from streaming.base.errors import UsageError
 from streaming.checkpoint import contents, identity
 from streaming.checkpoint.state_directory import StateDirectory
 from streaming.query.ledger import PartitionLedger, TaskLedger
-from streaming.query.schemas import BOOK_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE, OutputRow
-from streaming.query.state_cache import packed_entries
+from streaming.query.schemas import BOOK_STATE, ENTRIES_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE
+from streaming.query.state_cache import Entry, packed_entries, stored
 
 LEDGERS = {3: PartitionLedger(counters=Counters(records=9), last_offset=8), 4: PartitionLedger(last_offset=1)}
+
+
+def of_group(partition: int, name: str, number: int) -> dict[Any, Entry]:
+    return {stored(partition, (name,)): (b"figures", f"[1,{number}]")}
+
+
+def of_bucket(partition: int, name: str, topic: str, number: int) -> dict[Any, Entry]:
+    return {stored(partition, (name, topic, 0)): (b"numbers", f"[2,{number}]")}
+
+
+FORMER: dict[Any, Entry] = dict.fromkeys(
+    (stored(0, ("b",)), stored(0, ("a", "t", 0)), stored(0, ("e",))), (b"", "former")
+)
 PACKS: dict[str, list[Any]] = {
-    "partition": [0, -1, 3, -1],
-    "slot": [2, 0, 31, 1],
+    "partition": [0, -1, 3, -1, -1],
+    "slot": [2, 0, 31, 1, 2],
     "pack": [
-        packed_entries({("b",): "former", ("c",): "[1,6]", ("a", "t", 0): "former", ("e",): "former"}),
-        packed_entries({("a", "u", 1): "[1,5]", ("e",): "[1,9]"}),
-        packed_entries({("a", "t", 1): "[1,7]", ("d",): "[1,8]"}),
-        packed_entries({("d",): "copy"}),
+        packed_entries(FORMER | of_group(0, "c", 6)),
+        packed_entries(of_bucket(0, "a", "u", 5) | of_group(0, "e", 9)),
+        packed_entries(of_bucket(3, "a", "t", 7) | of_group(3, "d", 8)),
+        packed_entries({stored(3, ("d",)): (b"", "copy")}),
+        TaskLedger(LEDGERS).dump(),
     ],
 }
-"""The second is of what changed lately, the last of copies."""
-LATER = packed_entries({("a", "u", 1): "[1,5]", ("c",): "[3,{}]"})
-PARTS = {
+"""The second is of what changed lately, the fourth of copies, the last the ledger."""
+LATER = packed_entries(of_bucket(0, "a", "u", 5) | {stored(0, ("c",)): (b"", "[3,{}]")})
+SINGLE = of_group(0, "a", 1) | of_group(0, "b", 2) | of_bucket(0, "b", "t", 3) | of_bucket(0, "a", "t", 4)
+SINGLE |= {stored(0, ("a", "u", 0)): (b"", "former")}
+
+
+def columns(entries: dict[Any, Entry]) -> dict[str, list[Any]]:
+    names = ("partition", "group", "topic", "bucket", "payload", "words")
+    return {name: [(*place, *entry)[at] for place, entry in entries.items()] for at, name in enumerate(names)}
+
+
+PARTS: dict[str, dict[str, Any]] = {
     PACKS_STATE: PACKS,
-    GROUPS_STATE: {"group": ["a", "b"], "snapshot": ["[1,1]", "[1,2]"]},
-    OFFSETS_STATE: {
-        "group": ["b", "a", "a"],
-        "topic": ["t", "t", "u"],
-        "bucket": [0, 0, 1],
-        "snapshot": ["[1,3]", "[1,4]", "[1,0]"],
-    },
-    BOOK_STATE: {"snapshot": [TaskLedger(LEDGERS).dump()]},
+    ENTRIES_STATE: columns(SINGLE),
+    BOOK_STATE: {"snapshot": pa.array([], pa.string())},
 }
 ROWS = [
-    OutputRow(-1, "offsets", "a", "[1,5]"),
-    OutputRow(-1, "group", "e", "[1,9]"),
-    OutputRow(-1, "group", "a", "[1,1]"),
-    OutputRow(-1, "group", "b", "[1,2]"),
-    OutputRow(-1, "offsets", "b", "[1,3]"),
-    OutputRow(-1, "offsets", "a", "[1,4]"),
-    OutputRow(0, "group", "c", "[1,6]"),
-    OutputRow(3, "offsets", "a", "[1,7]"),
-    OutputRow(3, "group", "d", "[1,8]"),
-    *(OutputRow(partition, "shard", "", json.dumps(of.totals())) for partition, of in LEDGERS.items()),
+    Row(0, "offsets", "a", b"numbers", "[2,5]"),
+    Row(0, "group", "e", b"figures", "[1,9]"),
+    Row(0, "group", "a", b"figures", "[1,1]"),
+    Row(0, "group", "b", b"figures", "[1,2]"),
+    Row(0, "offsets", "b", b"numbers", "[2,3]"),
+    Row(0, "offsets", "a", b"numbers", "[2,4]"),
+    Row(0, "group", "c", b"figures", "[1,6]"),
+    Row(3, "offsets", "a", b"numbers", "[2,7]"),
+    Row(3, "group", "d", b"figures", "[1,8]"),
+    *(Row(partition, "shard", "", json.dumps(of.totals()).encode()) for partition, of in LEDGERS.items()),
 ]
+BUCKET = OffsetBucket(topic="t", number=0, commits=3)
+LEFT: dict[str, dict[str, Any]] = {
+    PACKS_STATE: {name: [] for name in PACKS},
+    ENTRIES_STATE: columns({}),
+    BOOK_STATE: {"snapshot": ['{"partitions":{"4":{"counters":{"records":3},"last_offset":12}},"timer_ms":null}']},
+    GROUPS_STATE: {"group": ["a"], "snapshot": ["[1,1]\n7\nfigures"]},
+    OFFSETS_STATE: {
+        "group": ["b", "b"],
+        "topic": ["4/", "4/t"],
+        "bucket": [2**31 - 1, 2**30],
+        "snapshot": ["[1,2]", text_of_offsets(dump_offsets(BUCKET))],
+    },
+}
+"""What a release before left that wrote text: layout 5 in the first variable, layout 6 in the second."""
 SPARK: Any = SimpleNamespace(streams=SimpleNamespace(active=[]))
 """Asked for its streams, and no more: what reads with it is replaced here, and runs for real in the restart tests."""
 
@@ -75,7 +110,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, before: Callable[[str], object]) ->
 def test_the_next_part_is_read_while_the_rows_of_one_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing twice: what changed lately is newer than a single entry, and that than one in a pack; books come last."""
     began = threading.Event()
-    read = reading(monkeypatch, lambda variable: began.set() if variable == OFFSETS_STATE else None)
+    read = reading(monkeypatch, lambda variable: began.set() if variable == ENTRIES_STATE else None)
     rows = contents.stored_rows(SPARK, "here")
     first = next(rows)
 
@@ -84,9 +119,7 @@ def test_the_next_part_is_read_while_the_rows_of_one_are_taken(monkeypatch: pyte
     assert list(PARTS) == read
 
 
-@pytest.mark.parametrize(
-    ("broken", "taken"), [(PACKS_STATE, 0), (GROUPS_STATE, 2), (OFFSETS_STATE, 4), (BOOK_STATE, 9)]
-)
+@pytest.mark.parametrize(("broken", "taken"), [(PACKS_STATE, 0), (ENTRIES_STATE, 2), (BOOK_STATE, 6)])
 def test_what_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch, broken: str, taken: int) -> None:
     """Where its rows would have come: those before are there, and none are made up."""
 
@@ -95,7 +128,7 @@ def test_what_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch, broken
             raise OSError(f"{broken} is damaged")
 
     reading(monkeypatch, fail)
-    found: list[OutputRow] = []
+    found: list[Row] = []
     with pytest.raises(OSError, match=f"^{broken} is damaged$"):
         found.extend(contents.stored_rows(SPARK, "here"))
 
@@ -106,10 +139,10 @@ def test_what_cannot_be_read_is_reported(monkeypatch: pytest.MonkeyPatch, broken
 @pytest.mark.parametrize(
     ("part", "rows", "found", "reads"),
     [
-        (GROUPS_STATE, {"group": ["a", "b"], "snapshot": ["[1,1]", "[2,1]"]}, "2", "1"),
-        (OFFSETS_STATE, {"group": ["b"], "topic": ["t"], "bucket": [0], "snapshot": ["[10,{}]"]}, "10", "1 or 2"),
+        (ENTRIES_STATE, columns({stored(0, ("b",)): (b"", "[2,1]")}), "2", "1"),
+        (ENTRIES_STATE, columns({stored(0, ("b", "t", 0)): (b"", "[10,{}]")}), "10", "2"),
         (PACKS_STATE, PACKS | {"pack": [PACKS["pack"][0], LATER, *PACKS["pack"][2:]]}, "3", "1"),
-        (PACKS_STATE, PACKS | {"pack": [PACKS["pack"][0], PACKS["pack"][1], LATER, PACKS["pack"][3]]}, "3", "1"),
+        (PACKS_STATE, PACKS | {"pack": [*PACKS["pack"][:2], LATER, *PACKS["pack"][3:]]}, "3", "1"),
     ],
 )
 def test_snapshots_of_a_later_release_are_refused(
@@ -136,7 +169,7 @@ def test_who_stops_early_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch
     began, go_on = threading.Event(), threading.Event()
 
     def wait(variable: str) -> None:
-        if variable == OFFSETS_STATE:
+        if variable == ENTRIES_STATE:
             began.set()
             assert go_on.wait(60)
 
@@ -155,4 +188,21 @@ def test_who_stops_early_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch
     thread.join(60)
 
     assert not thread.is_alive()
-    assert [PACKS_STATE, GROUPS_STATE, OFFSETS_STATE] == read
+    assert [PACKS_STATE, ENTRIES_STATE] == read
+
+
+def test_what_a_release_left_that_wrote_text_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its variables are read where it left a ledger; of which partition a row is it may not say."""
+    for variable, part in LEFT.items():
+        monkeypatch.setitem(PARTS, variable, part)
+    read = reading(monkeypatch, lambda _: None)
+
+    *rows, ledger = contents.stored_rows(SPARK, "here")
+
+    assert [
+        Row(-1, "group", "a", b"", "[1,1]"),
+        Row(4, "group", "b", b"", "[1,2]"),
+        Row(4, "offsets", "b", *dump_offsets(BUCKET)),
+    ] == rows
+    assert (4, "shard", 12) == (ledger.partition, ledger.kind, json.loads(ledger.payload)["last_offset"])
+    assert list(LEFT) == read

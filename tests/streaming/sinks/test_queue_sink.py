@@ -11,7 +11,6 @@ from lab import builders
 from lab.coordinator_events import share_join
 from lab.share_state import share_snapshot
 from streaming.board.board import Board, Row
-from streaming.query.schemas import OutputRow
 from streaming.sinks.queue import FILE, Spool, SpoolError
 from streaming.sinks.queue_sink import STATES_AT_ONCE, QueueSink
 from tests.full_disk import no_room_beyond
@@ -43,7 +42,7 @@ class Reported:
 
     def apply(self, rows: list[Row]) -> None:
         """One micro-batch, as the stream gives it to its sinks."""
-        outputs = [OutputRow(*row) for row in rows]
+        outputs = [Row(*row) for row in rows]
         self.board.apply(self.batch, outputs, self.now_ms)
         self.sink.apply(self.batch, outputs, self.now_ms)
         self.batch += 1

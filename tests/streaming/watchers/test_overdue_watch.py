@@ -11,6 +11,7 @@ from coordinator_model.clocked.unassigned_partitions import METADATA_MAX_AGE_MS
 from coordinator_model.rules.static_absences import ABSENT, NEXT_MS
 from lab.builders import REBALANCE_TIMEOUT_MS, RecordBytes, group_metadata, member
 from lab.coordinator_events import Targets, consumer_join, consumer_moves, static_goes_away, static_returns
+from streaming.base.batch_rows import Row
 from streaming.base.expectations import Expectations, Expected
 from streaming.board.board import Board
 from streaming.board.event_window_file import EventWindowFile
@@ -141,7 +142,7 @@ def test_group_that_is_gone_is_forgotten() -> None:
     """One that comes under its name later has its own time."""
     watch, board, clock = looking(orders=3)
     watch.check()
-    board.apply(1, [(0, "group_deleted", "g", "", "")], NOW_MS)
+    board.apply(1, [Row(0, "group_deleted", "g")], NOW_MS)
     watch.check()
     shard = Shard()
     classic_group(shard, "g", {"m-1": {"orders": [0, 1]}})

@@ -105,7 +105,7 @@ def test_records_of_an_early_access_are_said_to_be_such() -> None:
     shares = ShareShard()
     rows = shares.write((key, value[:9]), timestamp_ms=THEN_MS)
     totals = {**json.loads(rows[-1][3]), "undecodable_records": {"0": 1}}
-    board.apply(1, [*rows[:-1], (*rows[-1][:3], json.dumps(totals), "")], NOW_MS)
+    board.apply(1, [*rows[:-1], rows[-1]._replace(payload=json.dumps(totals).encode())], NOW_MS)
     watch.check()
     assert "brokers of 4.0, an early access" in str(board.ends.share_log.why_unknown)
 

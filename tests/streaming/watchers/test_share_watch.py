@@ -7,6 +7,7 @@ from typing import Any, Final
 from lab.builders import RecordBytes, topic_id
 from lab.coordinator_events import share_join
 from lab.share_state import share_snapshot, share_update
+from streaming.base.batch_rows import Row
 from streaming.board.board import SHARE_LOG
 from streaming.board.lag_columns import measure, table_of
 from streaming.watchers.share_watch import ShareWatch
@@ -105,7 +106,7 @@ def redelivered(scene: Scene, number: int) -> None:
     first = BEGIN_MS // WINDOW_MS
     windows = {str(first + at): [100, 12, at, BEGIN_MS + at * WINDOW_MS] for at in range(number + 1)}
     totals = json.dumps({"next_offset": 1, "windows": {"queue": windows}})
-    scene.board.apply(100 + number, [(SHARE_LOG + at, "share_log", "", totals, "") for at in range(2)], NOW_MS)
+    scene.board.apply(100 + number, [Row(SHARE_LOG + at, "share_log", "", totals.encode()) for at in range(2)], NOW_MS)
 
 
 def test_a_quarter_of_an_hour_of_redeliveries_is_reported_once() -> None:

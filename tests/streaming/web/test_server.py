@@ -20,6 +20,7 @@ import pytest
 from coordinator_model.state.events import event_view
 from coordinator_model.state.findings import Finding, Position, events_of
 from lab import builders
+from streaming.base.batch_rows import Row
 from streaming.base.errors import UsageError
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
@@ -736,8 +737,8 @@ def test_a_real_server_serves_and_stops() -> None:
         number = 10
         while not received and time.monotonic() < deadline:
             number += 1
-            row = json.dumps({"id": f"9-{number}-x-0", "time": 1, "group": "late", "kind": "x", "detail": {}})
-            board.apply(number, [(9, "event", "late", row, "x")], NOW_MS)
+            event = {"id": f"9-{number}-x-0", "time": 1, "group": "late", "kind": "x", "detail": {}}
+            board.apply(number, [Row(9, "event", "late", json.dumps(event).encode(), "x")], NOW_MS)
             time.sleep(0.1)
     finally:
         begun = time.monotonic()

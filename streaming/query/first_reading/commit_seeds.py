@@ -11,7 +11,7 @@ and numbers are read where they stand. Of a group that says more than that, all 
     it has                                                    because
     a tombstone of an offset, or of the group                 what comes after it is another's
     two commits of one partition, two ids of one topic        they are counted, in their order
-    a commit of type 0, or one that is not plain              as `commit_compaction` says
+    a commit of type 0, or one that is not plain              as `commit_columns` says
     a record of a newer version                               rules begin with it
     a group or topic in whose name bytes are replaced         other bytes may be the same name
 """
@@ -27,9 +27,9 @@ import pyarrow.compute as pc
 
 from coordinator_model.records.serde import KnownKey, Record, decode_key, decode_value
 from coordinator_model.rules import offset_commits
-from coordinator_model.state import packed_offsets, snapshot
+from coordinator_model.state import packed_offsets
 from coordinator_model.state.offsets import BUCKET_PARTITIONS
-from coordinator_model.state.packed_offsets import Said
+from coordinator_model.state.packed_offsets import PackedOffsets, Said
 from streaming.query.commit_columns import (
     EPOCH_BYTES,
     OFFSET_BYTES,
@@ -42,7 +42,7 @@ from streaming.query.commit_columns import (
     commit_keys,
     commit_values,
 )
-from streaming.query.commit_compaction import ENDS, HIGHEST, name_of
+from streaming.query.first_reading.last_records import ENDS, HIGHEST, name_of
 
 _COMMITS: Final = (0, 1)
 """Record types of offset commits; type 0 is replayed."""
@@ -63,15 +63,13 @@ class Seed:
     Attributes:
         records: of the log that they stand for.
         last_offset: in the log, of the last of them.
-        counts: (topic, bucket number) → how many offsets.
-        texts: (topic, bucket number) → what `snapshot.load_offsets` reads.
+        buckets: (topic, bucket number) → how many offsets, and these.
         topic_ids: topic → its id, where commits name one.
     """
 
     records: int = 0
     last_offset: int = -1
-    counts: dict[tuple[str, int], int] = field(default_factory=dict)
-    texts: dict[tuple[str, int], str] = field(default_factory=dict)
+    buckets: dict[tuple[str, int], tuple[int, PackedOffsets]] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
 
 
@@ -182,9 +180,8 @@ class _Commits:
             seed = seeds.setdefault(of_log, {}).setdefault(place.group, Seed())
             seed.records += bucket.commits
             seed.last_offset = max(seed.last_offset, bucket.last_offset)
-            seed.counts[place.topic, bucket.number] = bucket.offsets
-            words = packed_offsets.words(place.topic, bucket.said, bucket.which)
-            seed.texts[place.topic, bucket.number] = snapshot.text_of_offsets(words, bucket.numbers)
+            words = packed_offsets.text_of(packed_offsets.words(place.topic, bucket.said, bucket.which))
+            seed.buckets[place.topic, bucket.number] = bucket.offsets, (bucket.numbers, words)
             seed.topic_ids.update((place.topic, id_) for _, id_, _ in bucket.said if id_ is not None)
         return seeds, seeded
 

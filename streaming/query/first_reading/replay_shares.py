@@ -11,16 +11,18 @@ take shares of the partitions by turns; a child answers once with what is to be 
 """
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from streaming.base.child_processes import may_fork
+from streaming.base.child_processes import answered_by_children, may_fork, taken_by_turns
 from streaming.base.even_shares import even_shares
-from streaming.query.ledger import PartitionLedger
+from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.state_cache import StateStore
+from streaming.query.state_pipelining import put_many
 
 WORTH_SHARING: Final = 10_000
 """Rows of partitions without state; a process replays so many in a second or so."""
@@ -36,8 +38,12 @@ Items = list[tuple[tuple[Any, ...], tuple[Any, ...]]]
 """(key, value) of a state variable."""
 
 
+Replay = Callable[[StateStore, TaskLedger, pa.Table], Iterator[bytes]]
+"""Replays rows on these entries of the state and this ledger; yields packed output."""
+
+
 class Answer(NamedTuple):
-    """What a child has made of its share.
+    """What a child has made of its shares.
 
     Attributes:
         put_out: packed output.
@@ -72,6 +78,26 @@ def shares_of(rows: pa.Table, known: Collection[int], most: int) -> list[pa.Tabl
     shares = filter(None, even_shares(sizes.tolist(), [0] * (most * SHARES_A_PROCESS)))
     of_shares = (np.isin(of_log, partitions[share]) for share in shares)
     return [rows.filter(pa.array(mine)) for mine in (~fresh, *of_shares)]
+
+
+def replayed(replay: Replay, state: StateStore, ledger: TaskLedger, rows: pa.Table, most: int) -> Iterator[bytes]:
+    """What is put out of rows, replayed by this process and children of it, as many as are worth it and `most`."""
+    own, *others = shares_of(rows, ledger.partitions, most)
+
+    def answer(taken: Callable[[], Iterator[pa.Table]]) -> Answer:
+        of_child, written = TaskLedger(), writes_only()
+        put_out = [pack for share in taken() for pack in replay(written, of_child, share)]
+        return Answer(put_out, what_is_written(written), of_child.partitions)
+
+    children = min(most, len(others)) - 1
+    with taken_by_turns(others) as taken, answered_by_children(answer, [taken] * children) as answers:
+        for share in chain([own], taken()):
+            yield from replay(state, ledger, share)
+        for put_out, written, partitions in answers:
+            for variable, items in zip(state, written, strict=True):
+                put_many(variable, items)
+            ledger.partitions |= partitions
+            yield from put_out
 
 
 class _Written:
