@@ -646,8 +646,8 @@ _ROWS: Final = (
         reads="Delivery states and counts that the share coordinator writes, the delivery limit of the group, and "
         "which topics may have offsets without a record.",
         limits="Each offset once in a state epoch. Of a share partition ten a minute; what is more is one of each "
-        "cause, with `records`, when the minute is over. A monitor knows topics that are compacted, a recording also "
-        "those that transactions write to.",
+        "cause, with `records`, when the minute is over. Below the limit a monitor looks whether there was a "
+        "record, with READ on the topic; of a recording its header says it.",
         sentence=said.share_records_archived,
     ),
     Kind(

@@ -151,19 +151,15 @@ def delivery_count_limits(kafka: KafkaSection) -> dict[str, int]:
     return {name: least for name, of in limits.items() if (least := min((n for n in of if n), default=None))}
 
 
-def compacted_topics(kafka: KafkaSection) -> list[str]:
-    """Ids of topics that are compacted, so that an offset may have no record; without those brokers do not say."""
-    from kafka.admin import ConfigResource, ConfigResourceType  # see admin_client
-    from kafka.errors import KafkaError
+def topic_names(kafka: KafkaSection) -> dict[str, str]:
+    """Topic id → name, of all topics that may be described; nothing where the brokers do not say."""
+    from kafka.errors import KafkaError  # see admin_client
 
     try:
         with admin_client(kafka, "record") as admin:
-            ids = {of.name: of.id for of in describe_topics(admin) if of.id is not None}
-            asked = [ConfigResource(ConfigResourceType.TOPIC, name, {"cleanup.policy": None}) for name in ids]
-            said = admin.describe_configs(asked, config_filter="all").get("topic", {}) if asked else {}
+            return {of.id: of.name for of in describe_topics(admin) if of.id is not None}
     except (MonitorError, KafkaError, OSError, LookupError, TypeError, ValueError):
-        return []
-    return sorted(ids[name] for name, of in said.items() if "compact" in str(of.get("cleanup.policy", {}).get("value")))
+        return {}
 
 
 def broker_settings(kafka: KafkaSection) -> BrokerSettings:

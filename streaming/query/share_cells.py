@@ -33,11 +33,11 @@ class Facts(NamedTuple):
 
     Attributes:
         limits: group → after how many deliveries a record is given up; under "" the brokers' own.
-        gaps: ids of topics that are compacted, so that an offset may have no record.
+        names: topic id → name.
     """
 
     limits: Mapping[str, int] = {}
-    gaps: Sequence[str] = ()
+    names: Mapping[str, str] = {}
 
 
 class Said(NamedTuple):
@@ -47,17 +47,18 @@ class Said(NamedTuple):
         notes: `log_continuity.Note`s.
         pruned: `Pruned`s.
         ends: next offset after this micro-batch.
-        limits, gaps: as `Facts`.
+        limits: as `Facts`.
+        looked: whether offsets hold a record that were archived below the limit (`share_looks.by_id`).
     """
 
     notes: Mapping[str, Any]
     pruned: Mapping[str, Any]
     ends: Mapping[str, int]
     limits: Mapping[str, int]
-    gaps: Sequence[str]
+    looked: Mapping[str, Mapping[str, bool]]
 
 
-NOTHING_SAID: Final = Said({}, {}, {}, {}, ())
+NOTHING_SAID: Final = Said({}, {}, {}, {}, {})
 
 
 def share_cells(rows: pa.Table, keys: Sequence[int], said: Said) -> Iterator[tuple[int, bytes]]:

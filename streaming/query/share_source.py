@@ -16,7 +16,7 @@ has a snapshot behind the start.
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,8 +31,14 @@ from streaming.query.progress import MEMBERSHIP
 from streaming.query.row_codec import LOG_LAYOUT
 from streaming.query.share_cells import Facts, Pruned
 
+if TYPE_CHECKING:
+    from streaming.query.share_looks import ShareLooks
+
 LOOK_SECONDS: Final = 60.0
 """How often the topic is looked for, and what is said of limits and topics is asked again."""
+
+NAMES_SECONDS: Final = 5.0
+"""How often topics are asked for their names where one is not known."""
 
 _NEVER: Final = float("inf")
 
@@ -101,7 +107,7 @@ class ShareLog:
         from streaming.kafka.client_settings import section_of
 
         kafka = section_of(self._settings["kafka"])
-        self._facts = Facts(broker_queries.delivery_count_limits(kafka), broker_queries.compacted_topics(kafka))
+        self._facts = Facts(broker_queries.delivery_count_limits(kafka), broker_queries.topic_names(kafka))
 
     def _may_read(self) -> bool:
         now = self._clock()
@@ -134,6 +140,9 @@ class ShareReader:
         batch_end: Callable[[int, int, int], int | None],
     ) -> None:
         self._settings = settings
+        self._looks: ShareLooks | None = None
+        self._names_of: dict[str, str] = {}
+        self._named_at = -_NEVER
         self._bounds = LogBounds(settings["client"], SHARE_STATE_TOPIC, ASK_SECONDS)
         self._reader = RangeReader(
             settings["client"] | settings["fetch"],
@@ -177,6 +186,31 @@ class ShareReader:
             raise LogLostError(f"{SHARE_STATE_TOPIC}: partitions that cannot be read: {sorted(left_out)}")
         found = pa.concat_tables(tables) if tables else LOG_LAYOUT.empty_table()
         return found, {of: at for of, at in pruned.items() if of not in left_out}
+
+    def looked(self, rows: pa.Table, facts: Facts) -> dict[str, dict[str, bool]]:
+        """Whether there are records at offsets that these records archive below the limit, where that may be read."""
+        from streaming.query.share_looks import ShareLooks, by_id, doubtful
+
+        asked = doubtful(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True), facts.limits)
+        names = self._names({id_ for id_, _ in asked}, facts)
+        if not names:
+            return {}
+        if self._looks is None:
+            self._looks = ShareLooks(self._settings["client"] | self._settings["fetch"])
+        looked = self._looks.look({(names[id_], number): of for (id_, number), of in asked.items() if id_ in names})
+        return by_id(looked, {name: id_ for id_, name in names.items()})
+
+    def _names(self, ids: set[str], facts: Facts) -> dict[str, str]:
+        """Names of topics, asked for where one is not known, which may be new."""
+        now = time.monotonic()
+        if ids and not ids <= facts.names.keys() | self._names_of.keys() and now - self._named_at >= NAMES_SECONDS:
+            from streaming.kafka.broker_queries import topic_names
+            from streaming.kafka.client_settings import section_of
+
+            self._named_at = now
+            self._names_of = topic_names(section_of(self._settings["kafka"]))
+        known = {**facts.names, **self._names_of}
+        return {id_: known[id_] for id_ in ids if id_ in known}
 
     def _pruned(self, asked: Ranges) -> dict[int, Pruned]:
         """Partitions whose log begins behind where they were to be read from."""

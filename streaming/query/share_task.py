@@ -22,6 +22,7 @@ from pyspark.sql.streaming.stateful_processor import MapState
 from coordinator_model.records.serde import KnownKey
 from coordinator_model.records.share_state_types import decode_share_key
 from coordinator_model.replica import Counters
+from coordinator_model.rules import share_records
 from coordinator_model.rules.share_redelivery import Redeliveries, Window
 from coordinator_model.share_replica import ShareReplica
 from coordinator_model.state import share_text
@@ -34,6 +35,7 @@ from streaming.base.batch_rows import Row
 from streaming.query.log_continuity import Note
 from streaming.query.row_codec import packed_output
 from streaming.query.share_cells import NOTHING_SAID, SHARE_LOG, Pruned, Said, share_rows
+from streaming.query.share_looks import of_json
 from streaming.query.state_pipelining import get_many, put_many
 
 SLOTS: Final = 8
@@ -164,7 +166,7 @@ class _Run:
         self._note = None if note is None else Note.of(note)
         self._pruned = Pruned(*said.pruned[name]) if name in said.pruned else None
         self._end = said.ends.get(name)
-        self._limits, self._gaps = said.limits, said.gaps
+        self._limits, self._looked = said.limits, of_json(said.looked)
         self._slots: dict[int, dict[str, str]] = {}
         self._events: list[Event] = []
         self._left_out: list[dict[str, Any]] = []
@@ -227,7 +229,9 @@ class _Run:
         for left_out in self._left_out:
             yield Row(place, "undecodable", "", _encode(left_out).encode())
         for event in self._events:
-            if event.offset >= self.ledger.reported_to:
+            # What was given up before the monitor came is counted; that some of it is unclear is no news either.
+            is_news = event.kind != share_records.KIND or event.offset >= self.ledger.live_from
+            if is_news and event.offset >= self.ledger.reported_to:
                 yield Row(place, "event", event.group, _encode(event_view(event)).encode(), event.kind)
         yield Row(place, "share_log", "", _encode(self.ledger.totals()).encode())
 
@@ -238,7 +242,8 @@ class _Run:
         ids |= {share_text.load_id(text) for text in ledger.crowds}
         replica = self._replica = ShareReplica(
             delivery_count_limits=self._limits,
-            gaps=self._gaps,
+            gaps=None,
+            looked=self._looked,
             live_from={self._partition: ledger.live_from},
             redeliveries=Redeliveries(),
             counters=ledger.counters,
@@ -365,7 +370,7 @@ def _merged(one: Said, other: Said) -> Said:
         {**one.pruned, **other.pruned},
         {**one.ends, **other.ends},
         other.limits or one.limits,
-        other.gaps or one.gaps,
+        {**one.looked, **other.looked},
     )
 
 

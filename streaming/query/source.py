@@ -400,7 +400,8 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
             notes={name: note for name, note in notes.items() if note is not None},
             pruned={str(partition): of for partition, of in pruned.items()},
             ends={str(of.partition): of.membership_end for of in plan.pieces},
-            **plan.facts._asdict(),
+            limits=plan.facts.limits,
+            looked=_share_readers[known].looked(rows, plan.facts) if rows.num_rows < RECORDS_A_PROCESS else {},
         )
         cells = [*share_cells(rows, self._settings["keys"], said)]
         columns = {

@@ -75,6 +75,7 @@ class Story:
         self._agree("all is accepted", monitor)
         self._produce("poison", 4)
         self._produce("bad", 2)
+        self._transaction(2)
         self._produce("good", 20)
         self._agree("some is given up", monitor)
         self.reported.groups["some is given up"] = monitor.groups()[GROUP]
@@ -123,6 +124,16 @@ class Story:
         for number in range(count):
             self._producer.produce(TOPIC, f"{what} {number}", partition=number % PARTITIONS)
         assert 0 == self._producer.flush(30)
+        self._produced += count
+
+    def _transaction(self, count: int) -> None:
+        """Records and a marker, which a client archives as it archives what it rejects."""
+        producer = Producer({"bootstrap.servers": self._servers, "transactional.id": "jobs", "log_level": 0})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for number in range(count):
+            producer.produce(TOPIC, f"good {number}", partition=0)
+        producer.commit_transaction(30)
         self._produced += count
 
     def _of_tool(self) -> Offsets:
@@ -175,7 +186,10 @@ def test_lag_of_a_group_is_that_of_its_partitions(reported: Reported) -> None:
 
 
 def test_what_was_given_up_is_reported_once(reported: Reported) -> None:
-    """By offset and cause, across a restart: what members rejected, and what they released to the limit."""
+    """By offset and cause, across a restart: what members rejected, and what they released to the limit.
+
+    A transaction's marker is none of it.
+    """
     given_up = Counter(
         (of["detail"]["topic_partition"], offset, of["detail"]["why"])
         for of in reported.events

@@ -19,12 +19,13 @@ from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
 from streaming.query.schemas import PACKS_STATE
-from streaming.query.share_cells import MARK, SHARE_LOG, Facts, Pruned, Said, share_cells
+from streaming.query.share_cells import MARK, SHARE_LOG, Pruned, Said, share_cells
 from streaming.query.share_task import stored_share_rows
 
 KEY: Final = 7
 PARTITION: Final = 3
-NOT_SAID: Final = Facts()
+NO_LIMITS: Final[Mapping[str, int]] = {}
+NOT_LOOKED_AT: Final[Mapping[str, Mapping[str, bool]]] = {}
 
 
 class ShareShard:
@@ -39,7 +40,8 @@ class ShareShard:
         self,
         *records: RecordBytes,
         at: int | None = None,
-        facts: Facts = NOT_SAID,
+        limits: Mapping[str, int] = NO_LIMITS,
+        looked: Mapping[str, Mapping[str, bool]] = NOT_LOOKED_AT,
         note: Note | None = None,
         pruned: Pruned | None = None,
         also: Iterable[bytes] = (),
@@ -53,7 +55,11 @@ class ShareShard:
         arrays = [pa.array(column, field.type) for column, field in zip(columns, LOG_LAYOUT, strict=True)]
         name = str(PARTITION)
         said = Said(
-            {} if note is None else {name: note}, {} if pruned is None else {name: pruned}, {name: self._end}, *facts
+            {} if note is None else {name: note},
+            {} if pruned is None else {name: pruned},
+            {name: self._end},
+            limits,
+            looked,
         )
         blobs = [cell for _, cell in share_cells(pa.Table.from_arrays(arrays, schema=LOG_LAYOUT), [KEY], said)]
         return self._keep(self._tester.testInPandas(KEY, pd.DataFrame({"bundle": KEY, "rows": [*also, *blobs]})))
@@ -113,7 +119,7 @@ HISTORY: Final = [
 
 def test_share_partitions_are_the_replica_s() -> None:
     """However the records are divided into micro-batches, figures and events are those of one replay."""
-    replica = ShareReplica()
+    replica = ShareReplica(gaps=None)
     events = [
         event for offset, of in enumerate(HISTORY) for event in replica.replay(Position(PARTITION, offset, 5), *of)
     ]
@@ -161,19 +167,35 @@ def test_records_read_twice_change_nothing() -> None:
 
 
 def test_cause_follows_the_limit_of_the_group() -> None:
-    """Where brokers say it; in a topic with gaps it is not clear that there was a record."""
+    """Where brokers say it. Below it a look decides; without one it is not clear that there was a record."""
     shard = ShareShard()
-    facts = Facts({"": 5, "s": 2}, [topic_id("u")])
     shard.batch(
         share_update("s", "t", 0, (3, 3, 4, 2)),
-        share_update("r", "t", 0, (3, 3, 4, 2)),
+        share_update("r", "t", 0, (3, 9, 4, 2)),
         share_update("r", "u", 0, (3, 3, 4, 1)),
-        facts=facts,
+        limits={"": 5, "s": 2},
+        looked={f"{topic_id('t')}:0": {"3": True, "4": True, "5": False, "6": True}},
     )
 
-    assert [("s", "limit"), ("r", "rejected"), ("r", "unclear")] == [
-        (of["group"], of["detail"]["why"]) for of in shard.events()
+    assert [
+        ("s", "limit", 3, 3),
+        ("r", "rejected", 3, 4),
+        ("r", "rejected", 6, 6),
+        ("r", "unclear", 7, 9),
+        ("r", "unclear", 3, 3),
+    ] == [
+        (of["group"], *(of["detail"][name] for name in ("why", "first_offset", "last_offset"))) for of in shard.events()
     ]
+    assert (0, 3, 3) == shard.shown()["r", topic_id("t"), 0][10:13]
+
+
+def test_offsets_without_a_record_are_nothing_that_was_given_up() -> None:
+    """A transaction's marker, as a client archives it."""
+    shard = ShareShard()
+    shard.batch(share_update("r", "t", 0, (3, 3, 4, 1)), looked={f"{topic_id('t')}:0": {"3": False}})
+
+    assert [] == shard.events()
+    assert (0, 0, 0) == shard.shown()["r", topic_id("t"), 0][10:13]
 
 
 def test_nothing_below_the_live_tail_is_an_alarm() -> None:
@@ -205,7 +227,7 @@ def test_a_log_that_is_read_again_counts_and_reports_nothing_twice() -> None:
     shard.batch(*HISTORY[:4], at=0, note=Note((0, 0), again={"from": 4, "to": 5}))
 
     assert {("s", topic_id("t"), 0), ("s", topic_id("t"), 1)} == shard.shown().keys()
-    assert (1, 1) == shard.shown()["s", topic_id("t"), 0][10:12]
+    assert (1, 0, 1) == shard.shown()["s", topic_id("t"), 0][10:13]
     assert reported == len(shard.events())
     shard.batch(share_update("s", "t", 0, (13, 13, 4, 5)))
     assert reported + 1 == len(shard.events())
@@ -291,7 +313,7 @@ def test_each_cell_says_what_is_of_its_own_bundle(bundles: int) -> None:
     rows = pa.Table.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, LOG_LAYOUT, strict=True)], schema=LOG_LAYOUT
     )
-    found = [*share_cells(rows, range(bundles), Said({}, {}, {str(of): 1 for of in range(6)}, {}, ()))]
+    found = [*share_cells(rows, range(bundles), Said({}, {}, {str(of): 1 for of in range(6)}, {}, {}))]
 
     assert list(range(bundles)) == [key for key, _ in found]
     assert all(cell.startswith(MARK) for _, cell in found)
