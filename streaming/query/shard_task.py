@@ -36,7 +36,7 @@ from streaming.query.former_state import FormerState
 from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
 from streaming.query.row_codec import LogRow, notes_of, packed_output, partitions_cut, rows_of, unpacked_table
-from streaming.query.share_cells import told_apart
+from streaming.query.share_cells import MARK
 from streaming.query.share_task import ShareTask
 from streaming.query.state_cache import LEDGER, Entry, Key, StateCache, StateStore, entries_of
 from streaming.query.state_pipelining import get_many, put_many
@@ -118,7 +118,9 @@ class ShardTask:
 
         Of the first log they are `row_codec.py`'s, of the second `share_cells.py`'s.
         """
-        blobs, of_shares = told_apart(blobs)
+        cells = list(blobs)
+        of_shares = [cell for cell in cells if cell.startswith(MARK)]
+        blobs = [cell for cell in cells if not cell.startswith(MARK)]
         if not of_shares:
             yield from self._replay_log(self._load_ledger(), blobs, now_ms)
             return

@@ -5,7 +5,7 @@ is said beside the records is JSON in the metadata.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -87,11 +87,3 @@ def share_rows(cell: bytes) -> tuple[pa.Table, Said]:
     """Records of a cell, and what is said."""
     table = loaded(cell[len(MARK) :])
     return table, Said(**json.loads((table.schema.metadata or {})[_SAID]))
-
-
-def told_apart(cells: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """Cells of the first log, and of the second."""
-    found: tuple[list[bytes], list[bytes]] = ([], [])
-    for cell in cells:
-        found[cell.startswith(MARK)].append(cell)
-    return found
