@@ -9,6 +9,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # 
 from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from streaming.kafka.librdkafka import AdminClient
 from streaming.kafka.msk_iam import connectable
+from streaming.kafka.plain_consumer import QUIET
 
 ASK_SECONDS: Final = 5.0
 
@@ -24,7 +25,7 @@ def look_for(settings: Mapping[str, Any]) -> tuple[bool, bool]:
     Raises:
         KafkaException: no broker answers.
     """
-    admin = AdminClient(connectable(dict(settings)))
+    admin = AdminClient(connectable({**settings, **QUIET}))
     described = admin.describe_topics(
         TopicCollection([SHARE_STATE_TOPIC]), include_authorized_operations=True, request_timeout=ASK_SECONDS
     )
