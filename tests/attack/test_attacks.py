@@ -37,10 +37,11 @@ def test_what_came_of_a_test_is_the_worst_of_its_cases(tmp_path: Path, monkeypat
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_them.py").write_text(
         "import pytest\n"
+        "from pytest import skip\n"
         "def test_holds(): pass\n"
         "@pytest.mark.parametrize('case', [1, 2, 3])\n"
         "def test_breaks(case): assert case != 2\n"
-        "def test_lacks(): pytest.skip('a program')\n"
+        "def test_lacks(): skip('a program')\n"
         "def test_of_no_row(): assert False\n"
         "class TestClass:\n"
         "    def test_in_class(self): pass\n"
