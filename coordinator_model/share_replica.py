@@ -8,16 +8,17 @@ have made superfluous, so a log may begin anywhere. A replica may hold one of it
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain, groupby
 from typing import Any, Final
 
 from coordinator_model.groups import share_partitions
 from coordinator_model.records.serde import UndecodableRecord, UnknownRecord
 from coordinator_model.records.share_state_types import (
-    SHARE_STATE_TOPIC,
     ShareStateRecord,
     ShareStateType,
     decode_share_state,
 )
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from coordinator_model.replica import Counters
 from coordinator_model.rules import share_records
 from coordinator_model.rules.share_redelivery import Redeliveries
@@ -43,33 +44,40 @@ class ShareReplica:
     Args:
         delivery_count_limits: group → after how many deliveries a record is given up; under "" the brokers' own,
             Kafka's default where that is not said.
-        gaps: ids of topics in which an offset may have no record, which a client then archives.
+        gaps: ids of topics in which an offset may have no record, which a client then archives; None for all.
+        looked: topic id and partition → offset → whether it holds a record, of those that were looked at.
         live_from: as a `Replica`'s: below it nothing is an alarm; all is live of a partition that it does not name.
         redeliveries: gets what becomes done, of all that is live; for a replica of the whole log.
+        counters: of what was read before, to be counted on.
 
     Attributes:
         partitions: what is there, in the order in which it was first met.
         counters: of what was read.
         unknown_states: delivery state without a name → batches of records that had it.
         undecodable: records passed over since the caller last emptied the list, for its log.
+        changed: share partitions that changed, or ended, since the caller last emptied it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what bears on a log, all named
         self,
         *,
         delivery_count_limits: Mapping[str, int] | None = None,
-        gaps: Collection[str] = frozenset(),
+        gaps: Collection[str] | None = frozenset(),
         live_from: Mapping[int, int] | None = None,
         redeliveries: Redeliveries | None = None,
+        counters: Counters | None = None,
+        looked: Mapping[tuple[str, int], Mapping[int, bool]] | None = None,
     ) -> None:
         self._live_from = dict(live_from or {})
         self.redeliveries = redeliveries
         self._limits = {"": DEFAULT_DELIVERY_COUNT_LIMIT, **(delivery_count_limits or {})}
-        self._gaps = frozenset(gaps)
+        self._gaps = None if gaps is None else frozenset(gaps)
+        self._looked = looked or {}
         self.partitions: dict[SharePartitionId, SharePartition] = {}
-        self.counters = Counters()
+        self.counters = Counters() if counters is None else counters
         self.unknown_states: dict[str, int] = {}
         self.undecodable: list[tuple[Position, UndecodableRecord]] = []
+        self.changed: set[SharePartitionId] = set()
         self._by_group: dict[str, dict[SharePartitionId, None]] = {}
         self._crowds: dict[int, dict[SharePartitionId, None]] = {}
         """Partition of the log → share partitions of which much was given up within a minute."""
@@ -100,6 +108,13 @@ class ShareReplica:
         if now_ms is None and self.redeliveries is not None:
             events += self.redeliveries.judged()
         return self._reported(events)
+
+    def hold(self, held: SharePartition) -> None:
+        """Go on with a share partition as it was left; it is not held yet."""
+        self.partitions[held.id] = held
+        self._by_group.setdefault(held.id.group, {})[held.id] = None
+        if held.crowd is not None:
+            self._crowds.setdefault(held.log_partition, {})[held.id] = None
 
     def of_group(self, group: str) -> list[SharePartition]:
         """The share partitions of a group, by topic id and partition."""
@@ -140,8 +155,14 @@ class ShareReplica:
         if self.redeliveries is not None and held.last_offset >= 0 and self._is_live(position):
             self.redeliveries.note(id_.group, position, done)
         archived = [batch for batch in done if batch.state == ARCHIVED]
+        before = share_partitions.first_not_done(held)
         APPLY[record.type](held, record.value)
         held.log_partition, held.last_offset, held.last_ms = position
+        if share_partitions.first_not_done(held) != before:
+            held.moved_ms = position.timestamp_ms
+        if done:
+            held.done_ms = position.timestamp_ms
+        self.changed.add(id_)
         if not archived:
             return []
         self._crowds.setdefault(position.partition, {})[id_] = None
@@ -149,20 +170,33 @@ class ShareReplica:
 
     def _counted(self, held: SharePartition, archived: Iterable[Batch]) -> Iterator[tuple[str, GivenUp]]:
         """Cause and offsets of each, counted for good: snapshots and resets leave the count as it is."""
-        for batch in archived:
-            why, records = self.why_archived(held.id, batch.deliveries), batch.last + 1 - batch.first
+        for batch in chain.from_iterable(self._with_records(held.id, of) for of in archived):
+            why, records = self.why_archived(held.id, batch), batch.last + 1 - batch.first
             held.archived = {**held.archived, why: held.archived.get(why, 0) + records}
             yield why, GivenUp(batch.first, batch.last, records, batch.deliveries)
 
-    def why_archived(self, of: SharePartitionId, delivery_count: int) -> str:
+    def _with_records(self, of: SharePartitionId, batch: Batch) -> Iterator[Batch]:
+        """The batch in parts of which it is known alike whether they hold records, without those that hold none."""
+        looked = self._looked.get((of.topic_id, of.partition))
+        if looked is None:
+            yield batch
+            return
+        for holds, part in groupby(range(batch.first, batch.last + 1), looked.get):
+            offsets = [*part]
+            if holds is not False:
+                yield batch._replace(first=offsets[0], last=offsets[-1])
+
+    def why_archived(self, of: SharePartitionId, batch: Batch) -> str:
         """LIMIT, REJECTED or UNCLEAR.
 
         An offset without a record is archived by the first member that acknowledges anything of its batch: it reaches
         the limit only where all before it died or timed out.
         """
-        if delivery_count >= self._limits.get(of.group, self._limits[""]):
+        if batch.deliveries >= self._limits.get(of.group, self._limits[""]):
             return LIMIT
-        return UNCLEAR if of.topic_id in self._gaps else REJECTED
+        if self._looked.get((of.topic_id, of.partition), _NOTHING).get(batch.first):
+            return REJECTED
+        return UNCLEAR if self._gaps is None or of.topic_id in self._gaps else REJECTED
 
     def _over(self, partition: int, now_ms: int | None) -> list[Event]:
         events: list[Event] = []
@@ -174,6 +208,7 @@ class ShareReplica:
             events += [] if held is None else share_records.over(held, now_ms)
             if held is None or held.crowd is None:
                 del crowds[id_]
+                self.changed.add(id_)
         if not crowds:
             del self._crowds[partition]
         return events
@@ -183,6 +218,7 @@ class ShareReplica:
         held = self.partitions.pop(id_, None)
         if held is None:
             return []
+        self.changed.add(id_)
         of_group = self._by_group[id_.group]
         del of_group[id_]
         if not of_group:
@@ -204,6 +240,8 @@ class ShareReplica:
             found.append(of)
         return found
 
+
+_NOTHING: Final[Mapping[int, bool]] = {}
 
 APPLY: Final[dict[ShareStateType, Callable[[SharePartition, Any], None]]] = {
     ShareStateType.SHARE_SNAPSHOT: share_partitions.replay_snapshot,

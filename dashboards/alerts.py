@@ -411,6 +411,43 @@ _OFFSETS: Final = (
     ),
 )
 
+_STALL_WINDOW: Final = within(at.SHARE_STALL_WINDOW_SECONDS)
+
+_SHARES: Final = (
+    Alert(
+        name="KafkaGroupShareStalled",
+        condition=gated(
+            f"$share_group_stalled > {at.NONE} and on (cluster, group) $share_stalls{_STALL_WINDOW} > {at.NONE}",
+            at.SHARE_STALL_WINDOW_SECONDS,
+        ),
+        limits=(at.NONE, at.SHARE_STALL_WINDOW_SECONDS),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP}: a share partition does not get on; its first record that is not done has waited for "
+        "{{ $value | humanizeDuration }}.",
+        first_look="Group: First offset not done, the longest",
+        nearest="A record that takes half an hour while those after it become done: it and its age are shown, and no "
+        "event is reported. A group without members has nobody to take records.",
+        event="share_partition_stalled",
+    ),
+    Alert(
+        name="KafkaGroupShareRecordsGivenUp",
+        condition=gated(
+            f"sum by (cluster, group, topic) ($share_given_up{within(at.GIVEN_UP_WINDOW_SECONDS)}) > {at.NONE}",
+            at.GIVEN_UP_WINDOW_SECONDS,
+        ),
+        limits=(at.NONE, at.GIVEN_UP_WINDOW_SECONDS),
+        wait=at.AT_ONCE,
+        severity=WARNING,
+        summary=f"{GROUP} gave up {{{{ $value | humanize }}}} records of topic {{{{ $labels.topic }}}} for good: no "
+        "member could process them, or one rejected them.",
+        first_look="Group: Given up",
+        nearest="Records that are delivered again and then done, and offsets at which there may have been no record, "
+        "as in a compacted topic: neither counts.",
+        event="share_records_archived",
+    ),
+)
+
 _MONITOR_ITSELF: Final = (
     Alert(
         name="KafkaGroupMonitorDown",
@@ -551,6 +588,7 @@ GROUPS: Final[Mapping[str, tuple[Alert, ...]]] = {
     "kafka_group_rebalances": (*_POLLS, *_REBALANCES),
     "kafka_group_migration": _MIGRATION,
     "kafka_group_offsets": _OFFSETS,
+    "kafka_share_groups": _SHARES,
     "kafka_group_monitor": _MONITOR_ITSELF,
 }
 """Rule groups of Prometheus, in the order of the runbook."""

@@ -170,6 +170,56 @@ _LAG: Final = (
     ),
 )
 
+_SHARES: Final = (
+    timeseries_panel(
+        TOPICS,
+        "Given up",
+        [
+            Query(signal="share_given_up", legend="{{topic}}, {{why}}"),
+            Query(signal="share_archived", legend="{{topic}}, {{why}}, unclear ones too"),
+        ],
+        span=8,
+        bars=True,
+    ),
+    timeseries_panel(
+        TOPICS,
+        "Delivered again",
+        [
+            Query(signal="share_redelivered", legend=f"{_PARTITION}, records"),
+            Query(signal="share_max_deliveries", legend=f"{_PARTITION}, most deliveries of one"),
+        ],
+        span=8,
+    ),
+    timeseries_panel(
+        TOPICS,
+        "First offset not done",
+        [Query(signal="share_partition_stalled", legend=_PARTITION)],
+        span=8,
+    ),
+    table_panel(
+        TOPICS,
+        "Share partitions",
+        [
+            Query(signal="share_start_offset", legend="start offset"),
+            Query(signal="lag", legend="lag"),
+            Query(signal="share_redelivered", legend="delivered again"),
+            Query(signal="share_partition_stalled", legend="not done for"),
+        ],
+        sort_by="lag",
+        hidden=("cluster", "group"),
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "Delivered again, all partitions",
+        [Query(signal="share_group_redelivered", legend="records")],
+    ),
+    timeseries_panel(
+        ONE_GROUP,
+        "First offset not done, the longest",
+        [Query(signal="share_group_stalled", legend="not done for")],
+    ),
+)
+
 _REBALANCES: Final = (
     timeseries_panel(
         ONE_GROUP,
@@ -340,6 +390,7 @@ GROUP: Final = Board(
         Row("Membership", _MEMBERSHIP),
         Row("Lag and commits", _LAG),
         Row("Rebalances and ownership", _REBALANCES),
+        Row("If it is a share group: deliveries", _SHARES, collapsed=True),
         Row("If configured: durations of rebalances", _OPTIONAL, collapsed=True),
     ),
 )

@@ -137,6 +137,7 @@ _INPUT: Final = (
             Query(signal="not_described", legend="{{cluster}}, polled and not described"),
             Query(signal="polled", legend="{{cluster}}: 1 where groups are polled"),
             Query(signal="in_two_partitions", legend="{{cluster}}, in two offsets partitions"),
+            Query(signal="share_orphans", legend="{{cluster}}, share partitions of no group"),
         ],
     ),
     timeseries_panel(

@@ -545,6 +545,62 @@ _OFFSETS: Final = (
         "kafka_group_unsubscribed_lag",
         "Part of the group's lag in topics that no member reads any more: it grows, and needs no action.",
     ),
+    _gauge(
+        "share_start_offset",
+        "kafka_share_partition_start_offset",
+        "Offset at which a share group's delivery begins, as last written: what is done behind it does not show yet.",
+        labels=_P,
+    ),
+    _gauge(
+        "share_redelivered",
+        "kafka_share_partition_redelivered_records",
+        "Records to be delivered that were delivered twice or more, in vain.",
+        labels=_P,
+    ),
+    _gauge(
+        "share_max_deliveries",
+        "kafka_share_partition_max_delivery_count",
+        "How often a record to be delivered was delivered, at most: at the limit it is given up.",
+        labels=_P,
+    ),
+    _gauge(
+        "share_partition_stalled",
+        "kafka_share_partition_stalled_seconds",
+        "How long the first offset that is not done has been so while its record waits.",
+        "s",
+        _P,
+    ),
+    _gauge(
+        "share_group_redelivered",
+        "kafka_share_group_redelivered_records",
+        "Records of the share group to be delivered that were delivered twice or more, in vain.",
+    ),
+    _gauge(
+        "share_group_stalled",
+        "kafka_share_group_stalled_seconds",
+        "How long the first offset that is not done has been so, in the share partition where that is longest.",
+        "s",
+    ),
+    _increase(
+        "share_stalls",
+        "kafka_group_events_total",
+        "Share partitions that did not get on though records waited, and those that got over it.",
+        of='{GROUP, kind="share_partition_stalled"}',
+    ),
+    _increase(
+        "share_given_up",
+        "kafka_share_records_archived_total",
+        "Records of a share group that were given up for good, without those of which there may have been none.",
+        ("cluster", "group", "topic", "why"),
+        '{GROUP, why!="unclear"}',
+    ),
+    _increase(
+        "share_archived",
+        "kafka_share_records_archived_total",
+        "Records of a share group that were given up for good: at the limit of deliveries, or rejected; unclear where "
+        "there may have been none.",
+        ("cluster", "group", "topic", "why"),
+    ),
     _signal(
         "lag_growth",
         # Differences, not `delta`: that reaches beyond the samples and makes records that were never written.
@@ -693,6 +749,13 @@ _MONITOR: Final = (
         "max by (cluster) (increase(group_monitor_rebuilds_total{CLUSTER}[WINDOW]))",
         COUNT,
         "Times the monitor read the log from its beginning, because it was away longer than tombstones are kept.",
+        _C,
+    ),
+    _signal(
+        "share_orphans",
+        "max by (cluster) (group_monitor_share_orphans{CLUSTER})",
+        COUNT,
+        "States of share partitions whose group is not there, or whose topic was made again.",
         _C,
     ),
     _signal(

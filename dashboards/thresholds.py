@@ -237,6 +237,14 @@ SINK_DROPPED_WINDOW_SECONDS: Final = Limit("sink_dropped_window_seconds", 3_600,
 RECORD_TO_METRIC_SECONDS: Final = Limit(
     "record_to_metric_seconds", 10, "a panel's colour only: ten times what the monitor takes normally"
 )
+SHARE_STALL_WINDOW_SECONDS: Final = Limit(
+    "share_stall_window_seconds",
+    1_800,
+    "the monitor has waited for ten minutes; half an hour is long enough to be read",
+)
+GIVEN_UP_WINDOW_SECONDS: Final = Limit(
+    "given_up_window_seconds", 900, "long enough to be read; the count never goes back"
+)
 NEW_RECORDS_WINDOW_SECONDS: Final = Limit(
     "new_records_window_seconds", 3_600, "long enough to be read; the count itself never goes back"
 )

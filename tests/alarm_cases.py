@@ -375,6 +375,21 @@ CASES: Final[Mapping[str, Cases]] = {
             "share_redelivery.window_that_is_not_over_says_nothing",
         ),
     ),
+    "share_partition_stalled": Cases(
+        reported=(
+            "share_stalls.nothing_that_becomes_done_for_ten_minutes_is_reported_and_its_end",
+            "share_stalls.record_that_holds_back_as_many_as_may_be_in_flight_is_reported",
+            "share_stalls.partition_that_is_not_initialized_while_records_come_is_reported",
+        ),
+        silent=(
+            "share_stalls.all_done_and_idle_is_silent",
+            "share_stalls.record_that_is_slow_while_others_become_done_is_silent",
+            "share_stalls.ten_minutes_count_from_when_records_wait",
+            "share_stalls.without_a_member_it_is_silent",
+            "share_stalls.one_that_is_not_initialized_and_idle_is_silent",
+            "share_stalls.what_is_not_known_ends_nothing",
+        ),
+    ),
     "share_records_archived": Cases(
         reported=(
             "share_records.record_that_no_member_could_process_is_reported_at_the_limit",

@@ -74,6 +74,9 @@ def newly_done(held: SharePartition, value: ShareSnapshotValue | ShareUpdateValu
     is_new = isinstance(value, ShareSnapshotValue) and is_of_another_epoch(held, value)
     floor, known = (NOT_INITIALIZED, []) if is_new else (held.highest_start_offset, held.batches)
     written = _batches(value.state_batches)
+    is_last = len(written) == 1 and (not known or known[-1].last < written[0].first)
+    if is_last and floor <= written[0].first <= written[0].last:
+        return written  # as members go on
     if len(written) > 1 or written[0].first < floor:
         written = combined((), written, floor)
     return [new for batch in written if batch.state in DONE for new in _not_done_in(known, batch)]
@@ -92,6 +95,9 @@ def combined(so_far: Sequence[Batch], new: Iterable[Batch], start_offset: int) -
     found = list(so_far)
     for batch in sorted(new):  # the order makes no difference but to the time that a long list takes
         if batch.first > batch.last:
+            continue
+        if not found or found[-1].last < batch.first:
+            found[-1:] = _joined((*found[-1:], batch))
             continue
         # Those it overlaps, and a neighbour on either side.
         begin = bisect_left(found, batch.first - 1, key=_LAST)

@@ -581,6 +581,23 @@ def share_records_archived(of: Detail, _: int) -> str:
     return f"{which} of {where}: {_ARCHIVED.get(str(of.get('why')), 'archived')}{deliveries}"
 
 
+_STALLED: Final = {
+    "nothing_done": "records wait, and nothing became done for ten minutes",
+    "held_back": "one record holds back all that comes after it",
+    "not_initialized": "records come, and it is not initialized",
+}
+"""Why a share partition does not get on → how it is said."""
+
+
+def share_partition_stalled(of: Detail, _: int) -> str:
+    where = f"{of['topic']}/{of.get('topic_partition')}" if "topic" in of else "A share partition"
+    if of.get("cleared"):
+        return f"{where} gets on again"
+    first = of.get("first_offset")
+    at = "" if first is None else f"; the first offset that is not done is {first}"
+    return f"{where} does not get on: {_STALLED.get(str(of.get('why')), 'it stalls')}{at}"
+
+
 def share_redelivering(of: Detail, _: int) -> str:
     if of.get("cleared"):
         return "Records are done at their first delivery again, or few are delivered again"

@@ -646,8 +646,21 @@ _ROWS: Final = (
         reads="Delivery states and counts that the share coordinator writes, the delivery limit of the group, and "
         "which topics may have offsets without a record.",
         limits="Each offset once in a state epoch. Of a share partition ten a minute; what is more is one of each "
-        "cause, with `records`, when the minute is over. Of recordings (`replay`): a monitor does not read that log.",
+        "cause, with `records`, when the minute is over. Below the limit a monitor looks whether there was a "
+        "record, with READ on the topic; of a recording its header says it.",
         sentence=said.share_records_archived,
+    ),
+    Kind(
+        name="share_partition_stalled",
+        severity=WARNING,
+        meaning="A share partition does not get on, though a member has it and records wait: for ten minutes nothing "
+        "became done (`nothing_done`), one record holds back so many later ones that nothing more is delivered "
+        "(`held_back`), or the partition is not initialized while records come (`not_initialized`).",
+        reads="The share coordinator's log, the end of the partition, who is assigned, and the clock.",
+        limits="Inferred: what members hold at the moment is not written. A record that is slow while later ones "
+        "become done is no stall before 2,000 offsets after it (`share.partition.max.record.locks`, as brokers have "
+        "it by default). Reported once more when it is over (`cleared`). By a running monitor alone.",
+        sentence=said.share_partition_stalled,
     ),
     Kind(
         name="share_redelivering",
@@ -656,7 +669,7 @@ _ROWS: Final = (
         "more of the records that became done had been delivered before, in vain.",
         reads="Delivery counts of the records that become done, in windows of five minutes.",
         limits="Three windows in a row, each with 20 such records at least. Reported once more when one is none of "
-        "these (`cleared`). Of recordings (`replay`): a monitor does not read that log.",
+        "these (`cleared`).",
         sentence=said.share_redelivering,
     ),
     Kind(

@@ -18,8 +18,6 @@ from coordinator_model.records.share_state import (
 )
 from coordinator_model.wire.schema import TopLevel
 
-SHARE_STATE_TOPIC: Final = "__share_group_state"
-
 
 class ShareStateType(IntEnum):
     """The int16 that leads every key of this log."""
@@ -68,5 +66,6 @@ DecodedShareState: TypeAlias = ShareStateRecord | UnknownRecord | UndecodableRec
 
 _SHARE_STATE_LOG: Final = Codec(_ROWS, ShareStateRecord)
 
+decode_share_key: Final = _SHARE_STATE_LOG.decode_key
 decode_share_state: Final = _SHARE_STATE_LOG.decode
 encode_share_state: Final = _SHARE_STATE_LOG.encode

@@ -54,12 +54,14 @@ class Redeliveries:
     def note(self, group: str, place: Position, done: Iterable[Batch]) -> None:
         """Count what a record made done."""
         self.latest_ms = max(self.latest_ms, place.timestamp_ms)
+        window = None
         for batch in done:
-            window = self.windows.setdefault(group, {}).setdefault(place.timestamp_ms // WINDOW_MS, Window())
+            if window is None:
+                window = self.windows.setdefault(group, {}).setdefault(place.timestamp_ms // WINDOW_MS, Window())
+                window.place = max(window.place, place, key=_by_time)
             records = batch.last + 1 - batch.first
             window.done += records
             window.again += records if batch.deliveries >= REDELIVERED else 0
-            window.place = max(window.place, place, key=_by_time)
 
     def judged(self) -> list[Event]:
         """What windows that are over show, all of the log being read."""

@@ -100,6 +100,8 @@ class SharePartition:
         last_ms: time of that record.
         highest_start_offset: of this state epoch; what lies below was counted, if it is written again.
         archived: cause (LIMIT, REJECTED, UNCLEAR) → offsets that were given up for it, as far back as the log goes.
+        moved_ms: when the first offset that is not done last moved, by the time of its record; -1 before.
+        done_ms: the same of when an offset last became done.
     """
 
     id: SharePartitionId
@@ -117,3 +119,5 @@ class SharePartition:
     highest_start_offset: int = NOT_INITIALIZED
     archived: Mapping[str, int] = field(default_factory=dict)
     crowd: Crowd | None = None
+    moved_ms: int = -1
+    done_ms: int = -1

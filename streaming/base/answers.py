@@ -50,6 +50,7 @@ class EventAnswer(TypedDict):
     offset: int
     detail: JsonObject
     inferred: bool
+    log: NotRequired[str]
     text: str
 
 
@@ -113,6 +114,29 @@ class LackAnswer(TypedDict):
     text: str
 
 
+class SharePartitionAnswer(TypedDict):
+    """One partition as a share group has it, with lag; why that is not known is `lag_unknown`."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    start_offset: int | None
+    first_not_done: int | None
+    state_epoch: int
+    leader_epoch: int | None
+    delivery_complete_count: int | None
+    redelivered: int
+    max_delivery_count: int
+    archived_total: Mapping[str, int]
+    archived_unclear: int
+    log_end_offset: int | None
+    lag: int | None
+    lag_seconds: float | None
+    lag_seconds_at_least: bool
+    stalled_since: int | None
+    lag_unknown: NotRequired[str]
+
+
 class GroupAnswer(LagFigures):
     """GROUP with lag, attention, and what brokers said."""
 
@@ -132,6 +156,8 @@ class GroupAnswer(LagFigures):
     duplicates: Mapping[str, Any] | None
     unassigned: Mapping[str, Any] | None
     attention: Sequence[AttentionAnswer]
+    share_partitions: Sequence[SharePartitionAnswer]
+    lag_left_out: NotRequired[str]
     copies: NotRequired[CopiesAnswer]
     log_lacks: NotRequired[Sequence[LackAnswer]]
     doubt: NotRequired[JsonObject | None]

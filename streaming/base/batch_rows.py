@@ -18,6 +18,11 @@ class Row(NamedTuple):
     shard                                                    totals of an offsets partition, as JSON
     undecodable                                              where and why a record was passed over, as JSON
     unreadable                                               the same of a batch of records
+    share                                                    figures of a share partition (`views.share_partitions`)
+    share_gone                                               which share partition has ended, as JSON
+    share_log                                                totals of a partition of the share coordinator's log
+
+    The last three are of no group: where they are says nothing of where the group lives.
     """
 
     partition: int

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from coordinator_model.state.membership import SHARE
 from streaming.base.batch_rows import Row
 from streaming.base.persistent_map import GroupMap
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_summary import IN_A_BLOCK, StateText, read
 from streaming.board.offset_columns import OffsetColumns
+from streaming.board.share_partitions import NO_SHARES, SharesDraft, SharesShown
 
 NO_TOTALS: Final[Mapping[str, Any]] = {
     "records": 0,
@@ -25,11 +27,13 @@ NO_TOTALS: Final[Mapping[str, Any]] = {
 class BoardSnapshot:
     """All that one micro-batch left behind. Never changed; the next batch makes another.
 
-    `shards` are totals of each offsets partition, by the names of `NO_TOTALS`.
+    `shards` are totals of each offsets partition, by the names of `NO_TOTALS`. `shares` are all share partitions, also
+    those of no group.
     """
 
     groups: GroupMap[BoardGroup] = field(default_factory=GroupMap)
     shards: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    shares: SharesShown = field(default_factory=SharesShown)
 
 
 class BatchUpdate:
@@ -42,6 +46,7 @@ class BatchUpdate:
         self._states: dict[str, StateText] = {}
         self._buckets: dict[str, dict[tuple[str, int], OffsetColumns]] = {}
         self._anew: set[str] = set()
+        self._shares = SharesDraft(shown.shares)
         self.events: list[tuple[str, str]] = []
         """(group, kind) of each."""
         self.deleted: set[str] = set()
@@ -66,6 +71,8 @@ class BatchUpdate:
                     self._buckets.setdefault(group, {})[bucket.key] = bucket
                 case "event":
                     self.events.append((group, words))
+                case "share" | "share_gone" | "share_log":
+                    self._shares.take(partition, kind, payload)
                 case "shard":
                     self._shards[partition] = {**NO_TOTALS, **json.loads(payload)}
                 case _:
@@ -84,13 +91,15 @@ class BatchUpdate:
     def shown(self) -> BoardSnapshot:
         """All of it, in the place of what was shown."""
         changes: dict[str, BoardGroup | None] = dict.fromkeys(self.deleted)
-        for name in self._states.keys() | self._buckets.keys():
+        shares = self._shares.shown()
+        for name in self._states.keys() | self._buckets.keys() | self._shares.changed.keys():
             former = None if name in self._anew else self._shown.groups.get(name)
             state = self._states.get(name, former)
             if state is not None:
-                changes[name] = BoardGroup(name, state, self._merged(name, former))
+                own = shares.groups.get(name, NO_SHARES) if state.words.type == SHARE else NO_SHARES
+                changes[name] = BoardGroup(name, state, self._merged(name, former), own)
         groups = self._shown.groups.with_changes(changes)
-        return BoardSnapshot(groups, self._shards)
+        return BoardSnapshot(groups, self._shards, shares)
 
     def commit_times_ms(self) -> Iterator[int]:
         """When the newest commit of each bucket was made in which something was committed."""

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.clocked.table import ALSO_BY_RECORDS
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from coordinator_model.state.events import OF_NO_GROUP
 from coordinator_model.views import group_view
 from streaming.base import gc_tuning
@@ -31,6 +32,7 @@ from streaming.board.health import Health
 from streaming.board.lag_history import LagHistory
 from streaming.board.moved_coordinators import retimed
 from streaming.board.readiness import Standing
+from streaming.board.share_partitions import OfGroup, topic_ids
 from streaming.board.topics_told_apart import told_apart
 from streaming.board.totals import LeftOut, Sums, Totals
 from streaming.board.unread import DoubtedGroups
@@ -101,6 +103,7 @@ class Board:
         self._last_batch: int | None = None
         self._tally = Totals()
         self._doubted = DoubtedGroups()
+        self._share_topics_of: tuple[GroupMap[OfGroup], frozenset[str]] = (self._shown.shares.groups, frozenset())
 
     # --- writing ---
 
@@ -124,6 +127,7 @@ class Board:
             self._shown = BoardSnapshot()
             self.health.meet_unreadable({})
             self.copies.clear()
+            self.ends.share_log.start_over()
             self._last_batch = None
 
     def settled(self, batch_id: int, rows: Sequence[Row]) -> Sequence[Row]:
@@ -133,16 +137,18 @@ class Board:
         (`moved_coordinators.py`). Without `upgrade_blocked` where no group can be upgraded
         (`watchers/broker_watch.py`), and without what the clock has said before a record showed it.
         """
+        rows, of_shares = _by_log(rows)
         own = self.copies.settled(batch_id, rows, self._shown.groups, self.health.offsets_partitions)
         events = [row for row in own if row.kind == "event"]
         if not events:
-            return own
+            return [*own, *of_shares] if of_shares else own
         said = [row for row in events if row.words not in ALSO_BY_RECORDS or not self._is_said(row)]
         if self.findings.converts_no_group:
             # Of brokers that convert none it is no news that they would not convert one.
             said = [row for row in said if row.words != _BLOCKED]
         said = told_apart(retimed(said, self.ends, self.offsets_topic), self.ends)
-        return own if said == events else [*(row for row in own if row.kind != "event"), *said]
+        settled = own if said == events else [*(row for row in own if row.kind != "event"), *said]
+        return [*settled, *of_shares] if of_shares else settled
 
     def _is_said(self, row: Row) -> bool:
         return self.events.has_reported(json.loads(row.payload)["id"])
@@ -181,6 +187,13 @@ class Board:
         """Partitions of which records were planned that could not be read, as the stateful step has it."""
         return {partition: totals["owed"] for partition, totals in self._shown.shards.items() if totals.get("owed")}
 
+    def share_owed(self) -> dict[int, list[Any]]:
+        """The same of the share coordinator's log."""
+        logs = self._shown.shares.logs
+        return {
+            place - SHARE_LOG: [[of["owed"]] * 2, None, None, True, []] for place, of in logs.items() if "owed" in of
+        }
+
     # --- reading ---
 
     @property
@@ -207,7 +220,18 @@ class Board:
         """Topics the groups have to do with, for the sampler of log end offsets."""
         sums, names = self.sums(), self.ends.topic_names
         named = frozenset(names[id_] for id_ in sums.topic_ids if id_ in names)
-        return Wanted(sums.topic_names | named, sums.topic_ids - names.keys())
+        shares = self._share_topics()
+        named |= frozenset(names[id_] for id_ in shares if id_ in names)
+        if self.ends.share_log.found == "readable":
+            named |= {SHARE_STATE_TOPIC}
+        return Wanted(sums.topic_names | named, (sums.topic_ids | shares) - names.keys())
+
+    def _share_topics(self) -> frozenset[str]:
+        """Ids of topics that share partitions are of."""
+        groups = self._shown.shares.groups
+        if groups is not self._share_topics_of[0]:
+            self._share_topics_of = groups, topic_ids(groups.values())
+        return self._share_topics_of[1]
 
     def sums(self) -> Sums:
         """Sums over all groups as they are shown."""
@@ -235,3 +259,14 @@ class Board:
         """The event as it leaves the monitor: with topics by name where it is known, and no group where it has none."""
         named = {**event, "detail": group_view.named(event["detail"], self.ends.topic_names)}
         return {**named, "group": None} if event["kind"] in OF_NO_GROUP else named
+
+
+SHARE_LOG: Final = 1 << 20
+"""Rows of the share coordinator's log are of partitions from here on (`query/share_cells.py`)."""
+
+
+def _by_log(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Rows of the first log, and of the share coordinator's, which say nothing of where a group lives."""
+    if all(row[0] < SHARE_LOG for row in rows):
+        return rows, ()
+    return [row for row in rows if row[0] < SHARE_LOG], [row for row in rows if row[0] >= SHARE_LOG]

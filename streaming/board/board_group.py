@@ -13,18 +13,22 @@ from coordinator_model.views import group_view
 from coordinator_model.views.group_view import TopicNames
 from streaming.board.group_summary import StateText
 from streaming.board.offset_columns import OffsetColumns
+from streaming.board.share_partitions import NO_SHARES, OfGroup, share_views
 from streaming.end_offsets.store import Topic
 
 
 class BoardGroup(StateText):
-    """A group's name, its state, and its offset buckets by topic and number."""
+    """A group's name, its state, its offset buckets by topic and number, and its share partitions."""
 
-    __slots__ = ("buckets", "name")
+    __slots__ = ("buckets", "name", "shares")
 
-    def __init__(self, name: str, state: StateText, buckets: tuple[OffsetColumns, ...]) -> None:
+    def __init__(
+        self, name: str, state: StateText, buckets: tuple[OffsetColumns, ...], shares: OfGroup = NO_SHARES
+    ) -> None:
         self.block, self.at = state.block, state.at
         self.name = name
         self.buckets = buckets
+        self.shares = shares
 
     @property
     def offsets(self) -> tuple[tuple[str, int, CommittedOffset], ...]:
@@ -46,7 +50,8 @@ class BoardGroup(StateText):
 
     def group_view(self, topic_names: TopicNames, now_ms: int | None = None) -> dict[str, Any]:
         """GROUP at a moment; without one, at its last record's."""
-        return group_view.group_view(self.state, self.offsets, topic_names, now_ms)
+        view = group_view.group_view(self.state, self.offsets, topic_names, now_ms)
+        return {**view, "share_partitions": share_views(self.shares, topic_names)}
 
     def unassigned_partitions(self, topics: Mapping[str, Topic]) -> int | None:
         """How many partitions of subscribed topics no member holds; None where that is not known."""

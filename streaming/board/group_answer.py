@@ -5,6 +5,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from coordinator_model.state.membership import SHARE
 from coordinator_model.views import group_view
 from coordinator_model.views.log_lacks import lacks
@@ -16,14 +17,16 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.group_lag import never_committed, offset_rows
 from streaming.board.lag_columns import Lags, measure, table_of
 from streaming.board.polls import UNKNOWN_IN_GROUP
+from streaming.board.share_partitions import share_lags
 from streaming.board.unread import EVERYTHING_IS_READ, Unread
+from streaming.end_offsets.share_log import POLLED
 
-SHARE_LAG: Final = (
-    "share group: how far it got is in __share_group_state, and neither Kafka client here has the request for it "
-    "(DescribeShareGroupOffsets); kafka-share-groups.sh --describe shows it"
+STATELESS_MS: Final = 600_000
+STATELESS: Final = (
+    f"the group has members, and no state in {SHARE_STATE_TOPIC}: nothing was delivered yet, or brokers keep it "
+    "elsewhere (group.share.persister.class.name)"
 )
-"""Why there is no lag of a share group."""
-
+"""Why there is no lag of a share group that has had members for so long."""
 
 AT_ONCE: Final = 200
 """Groups whose lag is measured together: for one alone it costs ten times as much."""
@@ -97,7 +100,8 @@ def _with_lag(
         "owner": board.expectations.owner(held.name),
         "offsets": offsets,
         **lags.figures(number),
-        **({"lag_left_out": SHARE_LAG} if held.words.type == SHARE else {}),
+        "share_partitions": [of.view() for of in share_lags(held.shares, board.ends, now_ms)],
+        **_share_lag_left_out(board, held, now_ms),
         "rebalances": held.state.counters.rebalances,
         "rebalancing_since": None if rebalance is None else rebalance.since_ms,
         "duplicates": {place: list(members) for place, members in duplicates.items()},
@@ -109,6 +113,17 @@ def _with_lag(
         **(UNKNOWN_IN_GROUP if held.words.polled else {}),
         **({"duplicates": None} if held.words.polled and not duplicates else {}),
     }
+
+
+def _share_lag_left_out(board: Board, held: BoardGroup, now_ms: int) -> dict[str, str]:
+    """Why there is no lag of a share group, where none is known of any of its partitions."""
+    if held.words.type != SHARE:
+        return {}
+    why = POLLED if held.words.polled else board.ends.share_log.why_unknown
+    of = held.summary
+    if why is None and not held.shares and of.members and now_ms - of.last_step_ms >= STATELESS_MS:
+        why = STATELESS
+    return {} if why is None else {"lag_left_out": why}
 
 
 def _with_age(board: Board, static_member: dict[str, Any], group: str, now_ms: int) -> dict[str, Any]:

@@ -5,8 +5,8 @@ who ask for lag ask here: the page of metrics, the API, charts and alerts. Three
 hundredths of a second, so nothing is kept between two questions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NamedTuple, cast
@@ -19,6 +19,7 @@ from coordinator_model.state.packed_offsets import ROW
 from streaming.base.answers import LagFigures
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_columns import Flags, GroupColumns, Integers, encoded
+from streaming.board.share_partitions import ShareLag, ShareSums, share_lags, sums_of
 from streaming.end_offsets.store import EndOffsets, PartitionEnds
 
 Floats = npt.NDArray[np.float64]
@@ -135,6 +136,7 @@ class Lags:
         lost: whether the records are deleted by now.
         waits_from: the first offset at which a record may wait (`coordinator_model.lag.waits_from`).
         readable: whether one may wait there that every consumer may read.
+        of_shares: place of a share group in the table → lag of its share partitions, which is of no row.
     """
 
     table: OffsetTable
@@ -146,6 +148,7 @@ class Lags:
     lost: Flags
     waits_from: Integers
     readable: Flags
+    of_shares: Mapping[int, list[ShareLag]] = field(default_factory=dict)
 
     @cached_property
     def waiting(self) -> Flags:
@@ -156,7 +159,7 @@ class Lags:
     @cached_property
     def max_records(self) -> Integers:
         """Group → its largest lag."""
-        return self._by_group(np.maximum, self.records, UNKNOWN)
+        return self._with_shares(self._by_group(np.maximum, self.records, UNKNOWN), lambda of: of.max_records)
 
     @cached_property
     def unknown(self) -> Flags:
@@ -166,12 +169,12 @@ class Lags:
     @cached_property
     def unknown_offsets(self) -> Integers:
         """Group → of how many of its offsets the lag is not known."""
-        return self._by_group(np.add, self.unknown.astype(np.int64), 0)
+        return self._with_shares(self._by_group(np.add, self.unknown.astype(np.int64), 0), lambda of: of.unknown)
 
     @cached_property
     def known_records(self) -> Integers:
         """Group → lag of all its offsets of which it is known."""
-        return self._by_group(np.add, np.maximum(self.records, 0), 0)
+        return self._with_shares(self._by_group(np.add, np.maximum(self.records, 0), 0), lambda of: of.known_records)
 
     @cached_property
     def sum_records(self) -> Integers:
@@ -181,12 +184,13 @@ class Lags:
     @cached_property
     def max_seconds(self) -> Floats:
         """Group → its largest lag in seconds."""
-        return self._by_group(np.fmax, self.seconds, np.nan)
+        return self._with_shares(self._by_group(np.fmax, self.seconds, np.nan), lambda of: of.max_seconds)
 
     @cached_property
     def at_least(self) -> Flags:
         """Group → whether those seconds are a lower bound: for one offset, or since others are not known."""
         of_known = self._by_group(np.logical_or, self.methods == _METHOD[lag.AT_LEAST], False)
+        of_known = self._with_shares(of_known, lambda of: of.at_least)
         return of_known | ((self.max_records >= 0) & (self.unknown_offsets > 0))
 
     @cached_property
@@ -204,7 +208,7 @@ class Lags:
         """Group → what `ReadLag` has."""
         is_read = self.table.is_read
         return (
-            self._by_group(np.logical_or, is_read & self.waiting, False),
+            self._with_shares(self._by_group(np.logical_or, is_read & self.waiting, False), lambda of: of.waits),
             self._by_group(np.maximum, np.where(is_read, self.table.times_ms, -1), -1),
             self._by_group(np.add, (is_read & self.lost).astype(np.int64), 0),
             self._by_group(np.add, (is_read & self.unknown).astype(np.int64), 0),
@@ -235,6 +239,16 @@ class Lags:
     def of_read(self, number: int) -> ReadLag:
         """What there is to say of one group's topics that its members read."""
         return ReadLag(*(column[number].item() for column in self.read))
+
+    @cached_property
+    def _share_sums(self) -> dict[int, ShareSums]:
+        return {place: sums_of(lags) for place, lags in self.of_shares.items()}
+
+    def _with_shares(self, of_groups: npt.NDArray[Any], of: Callable[[ShareSums], Any]) -> npt.NDArray[Any]:
+        """A column of groups, with what share groups have there."""
+        for place, sums in self._share_sums.items():
+            of_groups[place] = of(sums)
+        return of_groups
 
     def _by_group(self, reduce: np.ufunc, values: npt.NDArray[Any], of_none: float) -> npt.NDArray[Any]:
         table = self.table
@@ -375,6 +389,7 @@ def _measured(table: OffsetTable, ends: EndOffsets, now_ms: int) -> Lags:
         lost,
         waits_from,
         is_measured & (waits_from < stable),
+        {place: share_lags(of.shares, ends, now_ms) for place, of in enumerate(table.groups.held) if of.shares},
     )
 
 

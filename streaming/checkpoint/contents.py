@@ -21,6 +21,8 @@ from streaming.query.former_state import ledger_of
 from streaming.query.ledger import TaskLedger
 from streaming.query.progress import PartitionOffsets, offsets_of
 from streaming.query.schemas import BOOK_STATE, ENTRIES_STATE, GROUPS_STATE, OFFSETS_STATE, PACKS_STATE
+from streaming.query.share_cells import SHARE_LOG
+from streaming.query.share_task import stored_share_rows
 from streaming.query.state_cache import LEDGER, UNKNOWN_PARTITION, Entry, StoredKey, all_entries, former_entry, key_of
 
 if TYPE_CHECKING:
@@ -162,9 +164,12 @@ def stored_rows(spark: SparkSession, checkpoint: str, batch: int | None = None) 
     try:
         parts = asked(_COLUMNS)
         packs = [((partition, slot), pack) for partition, slot, pack in _values(_if_there(parts.pop(PACKS_STATE)))]
+        of_shares = [held for held in packs if held[0][0] >= SHARE_LOG]
+        packs = [held for held in packs if held[0][0] < SHARE_LOG]
         ledgers = [TaskLedger.load(held) for at, held in packs if at == LEDGER]
         yield from (_row(place, entry) for place, entry in all_entries(packs, single()))
         yield from chain.from_iterable(map(rows_of, ledgers))
+        yield from stored_share_rows(of_shares)
     finally:
         # A stop meanwhile does not wait for it: it ends with the JVM.
         ahead.shutdown(wait=False, cancel_futures=True)

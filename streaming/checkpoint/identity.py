@@ -30,7 +30,8 @@ IDENTITY_FILE: Final = "monitor.json"
 STATE_LAYOUT: Final = 7
 """Of the state's keys and variables (`processor.py`) and of the position in the log (`source.py`). 1 had a key for each
 partition, and no number in its identity; 2 the positions of Spark's Kafka source; 3 no packs; 4 none of
-what is recent; 5 keys that do not say of which partition of the log they are; 6 text in each variable but packs."""
+what is recent; 5 keys that do not say of which partition of the log they are; 6 text in each variable but packs,
+and no share partitions."""
 
 
 STATEFUL_TASKS: Final = 1

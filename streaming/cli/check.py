@@ -66,7 +66,7 @@ def check(  # noqa: PLR0913 - a command's options are its arguments
             _state_dir(loaded),
         ]
         advance(0.5)
-        findings += broker_findings(loaded.kafka, polled=polled)
+        findings += broker_findings(loaded.kafka, polled=polled, share_groups=loaded.share_groups.enabled)
         findings += list(instead(findings))
         findings += sink_findings(loaded, create=create_topics)
         findings += _otlp(loaded)

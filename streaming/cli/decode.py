@@ -15,11 +15,11 @@ from coordinator_model.records.consumer_protocol import (
 )
 from coordinator_model.records.serde import DecodedRecord, Record, UndecodableRecord, UnknownRecord, decode_record
 from coordinator_model.records.share_state_types import (
-    SHARE_STATE_TOPIC,
     DecodedShareState,
     ShareStateRecord,
     decode_share_state,
 )
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from coordinator_model.records.upstream_json import record_json, struct_json
 from streaming.base.errors import UsageError
 from streaming.base.times import time_text

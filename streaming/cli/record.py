@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator_model.records.serde import Record, UnknownRecord, decode_record
-from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC, ShareStateRecord, decode_share_state
+from coordinator_model.records.share_state_types import ShareStateRecord, decode_share_state
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from coordinator_model.state.shards import offsets_partition
 from streaming.base.errors import CannotTellError, NoSuchGroupError
 from streaming.cli.render import output

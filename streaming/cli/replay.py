@@ -13,7 +13,7 @@ from coordinator_model.gates import broker_releases
 from coordinator_model.gates.broker_abilities import recorded
 from coordinator_model.log_replica import LogReplica
 from coordinator_model.recording_clock import Looks
-from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from coordinator_model.rules.share_redelivery import Redeliveries
 from coordinator_model.share_replica import ShareReplica
 from coordinator_model.state.events import OF_NO_GROUP, Event, event_view

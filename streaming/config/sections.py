@@ -79,6 +79,18 @@ class SourceSection(Section):
     )
 
 
+class ShareGroupsSection(Section):
+    """How far share groups are: the share coordinator's log, read beside the first."""
+
+    enabled: Literal["auto"] | bool = option(
+        "auto",
+        "Whether __share_group_state is read. auto looks for it at start and once a minute, and does without it where "
+        "it is not there or may not be read: lag of share groups is then not known. With true it has to be there and "
+        "readable.",
+        accepted="auto, true or false",
+    )
+
+
 _MASTER = re.compile(r"(local(\[(\*|\d+)(,\s*\d+)?\])?|local-cluster\[\d+,\d+,\d+\]|yarn|(spark|k8s)://\S+)")
 
 
@@ -314,6 +326,7 @@ class Config(Section):
     cluster: ClusterSection = ClusterSection()
     kafka: KafkaSection = KafkaSection()
     source: SourceSection = SourceSection()
+    share_groups: ShareGroupsSection = ShareGroupsSection()
     spark: SparkSection = SparkSection()
     state: StateSection = StateSection()
     http: HttpSection = HttpSection()
@@ -344,6 +357,13 @@ class Config(Section):
                 option="history.records",
                 found="true with source.kind admin, which reads no records",
                 accepted="false",
+                involves=("source.kind",),
+            )
+        if self.source.kind == "admin" and self.share_groups.enabled is True:
+            yield Problem(
+                option="share_groups.enabled",
+                found="true with source.kind admin, which reads no log",
+                accepted="auto or false",
                 involves=("source.kind",),
             )
         for name in ("events_topic", "groups_topic"):

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from coordinator_model.lag import DEFAULT_POINTS, DEFAULT_SPAN_MS, Cut, EndOffsetHistory
 from streaming.base import atomic_files
+from streaming.end_offsets.share_log import ShareLogStatus
 
 FILE_FORMAT: Final = "end-offsets/1"
 
@@ -111,10 +112,14 @@ class EndOffsets:
     """Ends of all sampled partitions, and the topics they belong to.
 
     Hold `lock` while using a `PartitionEnds`: its history changes under the sampler's hands.
+
+    Attributes:
+        share_log: whether the share coordinator's log is read, which lag of share groups is of.
     """
 
     def __init__(self, history_points: int = DEFAULT_POINTS, history_span_ms: int = DEFAULT_SPAN_MS) -> None:
         self.lock = threading.RLock()
+        self.share_log = ShareLogStatus()
         self._history_points = history_points
         self._history_span_ms = history_span_ms
         self._partitions: dict[TopicPartition, PartitionEnds] = {}

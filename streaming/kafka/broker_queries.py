@@ -151,6 +151,17 @@ def delivery_count_limits(kafka: KafkaSection) -> dict[str, int]:
     return {name: least for name, of in limits.items() if (least := min((n for n in of if n), default=None))}
 
 
+def topic_names(kafka: KafkaSection) -> dict[str, str]:
+    """Topic id → name, of all topics that may be described; nothing where the brokers do not say."""
+    from kafka.errors import KafkaError  # see admin_client
+
+    try:
+        with admin_client(kafka, "record") as admin:
+            return {of.id: of.name for of in describe_topics(admin) if of.id is not None}
+    except (MonitorError, KafkaError, OSError, LookupError, TypeError, ValueError):
+        return {}
+
+
 def broker_settings(kafka: KafkaSection) -> BrokerSettings:
     """What the brokers can do, have finalized and allow, each as the strictest broker has it.
 

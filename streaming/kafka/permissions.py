@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
+
 Resource = Literal["topic", "group", "cluster"]
 
 
@@ -89,14 +91,25 @@ READ_GROUP_CONFIGS: Final = Permission(
     operation="DESCRIBE_CONFIGS",
     resource="group",
     name="*",
-    purpose="how long a static member of the consumer protocol may be away, asked while one is",
-    without="its session timeout is shown as unknown",
+    purpose="how long a static member of the consumer protocol may be away, asked while one is; after how many "
+    "deliveries a share group gives a record up",
+    without="its session timeout is shown as unknown, and the brokers' limit of deliveries is taken",
     since="4.0",
     check="permission to read group configurations",
+)
+READ_SHARE_LOG: Final = Permission(
+    operation="READ",
+    resource="topic",
+    name=SHARE_STATE_TOPIC,
+    purpose="the share coordinator's log (`share_groups.enabled`): how far share groups are, what is delivered again "
+    "and what was given up; DESCRIBE comes along",
+    without="lag of share groups is not known; their members and assignments are whole",
+    check="share groups",
 )
 
 PERMISSIONS: Final = (
     READ_LOG,
+    READ_SHARE_LOG,
     DESCRIBE_TOPICS,
     DESCRIBE_GROUPS,
     READ_BROKER_CONFIGS,

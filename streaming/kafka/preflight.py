@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from coordinator_model.gates.broker_abilities import GROUP_CONFIGS, Broker, lacking, names_of
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.config.sections import Config
@@ -47,14 +48,20 @@ _NOBODYS_GROUP: Final = "some-group"
 _NOBODYS_TOPIC: Final = "some-topic"
 
 
-def broker_findings(kafka: KafkaSection, *, polled: bool = False) -> list[Finding]:
+def broker_findings(
+    kafka: KafkaSection, *, polled: bool = False, share_groups: Literal["auto"] | bool = "auto"
+) -> list[Finding]:
     """Look at everything the monitor needs of the brokers; what cannot be looked at is said to be so.
 
     Args:
         kafka: where they are.
         polled: whether groups are to be polled (`source.kind: admin`), and the log not read.
+        share_groups: as `share_groups.enabled`.
     """
-    return _found(kafka, _POLLED if polled else _OF_THE_LOG)
+    if polled:
+        return _found(kafka, _POLLED)
+    first, *others = _OF_THE_LOG
+    return _found(kafka, [first, *_share_parts(share_groups), *others])
 
 
 def _found(kafka: KafkaSection, parts: "Sequence[_Part]") -> list[Finding]:
@@ -103,7 +110,10 @@ def preflight(config: Config, *, all_of_it: bool = False) -> None:
         CannotTellError: the first thing that is not so.
     """
     # What else `check` looks at can be done without.
-    essential = (_POLLED if config.source.kind == "admin" else _OF_THE_LOG)[:1]
+    polled = config.source.kind == "admin"
+    essential: Sequence[_Part] = (_POLLED if polled else _OF_THE_LOG)[:1]
+    if config.share_groups.enabled is True and not polled:
+        essential = (*essential, *_share_parts(True))
     for finding in _found(config.kafka, essential):
         needed = all_of_it or finding.name != LEADERS
         if needed and finding.status in ("fail", "cannot tell"):
@@ -163,6 +173,24 @@ def _topic_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # no
         )
         return
     yield Finding(permissions.READ_LOG.check, "ok", f"{name} may be read")
+
+
+def _share_findings(admin: Any, *, is_needed: bool) -> Iterator[Finding]:  # noqa: ANN401 - kafka-python has no types
+    """Whether the share coordinator's log is there, and may be read."""
+    name, wanted = SHARE_STATE_TOPIC, permissions.READ_SHARE_LOG
+    (described,) = admin.describe_topics([name])
+    operations = _operations(described.get("authorized_operations"))
+    if not _is_there(admin, name):
+        absent = f"there is no {name} yet: Kafka makes it with the first share group"
+        found = f"share_groups.enabled: found true, and {absent}; accepted: auto, which waits for it"
+        yield Finding(wanted.check, *(("fail", found) if is_needed else ("ok", absent)))
+    elif described["error_code"] == 0 and (operations is None or "READ" in operations):
+        yield Finding(wanted.check, "ok", f"{name} may be read")
+    elif is_needed:
+        denied = f"kafka.security: found no permission READ on {name}, which share_groups.enabled: true needs"
+        yield Finding(wanted.check, "fail", f"{denied}; accepted: with it, or share_groups.enabled: auto")
+    else:
+        yield _note(wanted, wanted.without)
 
 
 def _lag_finding(admin: Any, permission: permissions.Permission, lost: str) -> Finding:  # noqa: ANN401 - as above
@@ -273,6 +301,13 @@ def _configs_part(*wanted: permissions.Permission) -> _Part:
     return _Part(
         tuple(permission.check for permission in wanted), lambda admin, kafka: _configs_findings(admin, kafka, wanted)
     )
+
+
+def _share_parts(enabled: Literal["auto"] | bool) -> "list[_Part]":
+    if enabled is False:
+        return []
+    look = partial(_share_findings, is_needed=enabled is True)
+    return [_Part((permissions.READ_SHARE_LOG.check,), lambda admin, _: look(admin))]
 
 
 _OF_THE_LOG: Final = (

@@ -150,7 +150,7 @@ class RangeReader:
                 elif now_s - last_s > self._timeout_seconds:
                     if left_out is None or len(missing) == len(ranges):
                         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, self._late()))  # noqa: SLF001 - its public name
-                    left_out |= missing.keys()
+                    left_out.update(missing)  # |= with keys makes another set
                     return
                 elif left_out is not None and now_s - looked_s > _LOOK_SECONDS:
                     looked_s = now_s

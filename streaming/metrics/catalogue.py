@@ -244,6 +244,43 @@ _LAG: Final = (
     _gauge("kafka_partition_earliest_offset", "First offset that can be read", CLUSTER_NAME, "topic", "partition"),
 )
 
+_SHARE_PARTITION: Final = ("group", "topic", "partition")
+
+_SHARES: Final = (
+    _gauge("kafka_share_partition_start_offset", "Where delivery begins, as last written", *_SHARE_PARTITION),
+    _gauge(
+        "kafka_share_partition_redelivered_records",
+        "Records to be delivered that were delivered twice or more, in vain",
+        *_SHARE_PARTITION,
+    ),
+    _gauge(
+        "kafka_share_partition_max_delivery_count",
+        "How often a record to be delivered was delivered, at most",
+        *_SHARE_PARTITION,
+    ),
+    _gauge(
+        "kafka_share_partition_stalled_seconds",
+        "How long the first offset that is not done has been so while its record waits, 0 where none does",
+        *_SHARE_PARTITION,
+    ),
+    _counter(
+        "kafka_share_records_archived_total",
+        "Records given up for good, as far back as the share coordinator's log went: limit, rejected, or unclear where "
+        "there may have been none",
+        *("group", "topic", "why"),
+    ),
+    _gauge(
+        "kafka_share_group_redelivered_records",
+        "Records to be delivered that were delivered twice or more, in vain, in all share partitions",
+        "group",
+    ),
+    _gauge(
+        "kafka_share_group_stalled_seconds",
+        "How long the first offset that is not done has been so, in the share partition where that is longest",
+        "group",
+    ),
+)
+
 _MONITOR: Final = (
     _gauge("group_monitor_replica_lag_records", "Own distance to the end of an offsets partition", "partition"),
     _gauge(
@@ -297,6 +334,10 @@ _MONITOR: Final = (
         "group_monitor_groups_in_two_partitions",
         "Groups with records in another offsets partition, too, as after the topic was grown; one copy is the group",
     ),
+    _gauge(
+        "group_monitor_share_orphans",
+        "States of share partitions whose group is not there or whose topic was made again; absent where not known",
+    ),
     _histogram("group_monitor_batch_seconds", "Duration of micro-batches"),
     _gauge("group_monitor_sink_waiting", "Events, or groups, that a sink has yet to take", "sink"),
     _gauge(
@@ -346,11 +387,22 @@ _MONITOR: Final = (
 
 CATALOGUE: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for metric in (*_GROUPS, *_REBALANCES, *_EVENTS, *_OWNERSHIP, *_MIGRATION, *_CLUSTER, *_OFFSETS, *_LAG, *_MONITOR)
+    for metric in (
+        *_GROUPS,
+        *_REBALANCES,
+        *_EVENTS,
+        *_OWNERSHIP,
+        *_MIGRATION,
+        *_CLUSTER,
+        *_OFFSETS,
+        *_LAG,
+        *_SHARES,
+        *_MONITOR,
+    )
 }
 """Name → metric, in the order of the page."""
 
-LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS)} | {
+LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS, *_SHARES)} | {
     "group_monitor_batch_seconds",
     "group_monitor_coordinator_moves_total",
     "group_monitor_groups_in_two_partitions",
@@ -363,6 +415,7 @@ LOG_ONLY: Final = {of.name for of in (*_REBALANCES, *_OFFSETS)} | {
     "group_monitor_rebuilds_total",
     "group_monitor_record_to_metric_seconds",
     "group_monitor_replica_lag_records",
+    "group_monitor_share_orphans",
     "group_monitor_undecodable_records_total",
     "group_monitor_unknown_records_total",
     "group_monitor_unreadable_batches_total",

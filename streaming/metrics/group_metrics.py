@@ -28,6 +28,7 @@ from streaming.board.board import Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.group_columns import Flags, GroupColumns, Integers
 from streaming.board.lag_columns import Lags, measure, table_of
+from streaming.board.share_partitions import ShareLag
 from streaming.board.totals import LeftOut
 from streaming.metrics.text_format import label, labelled
 
@@ -70,6 +71,7 @@ class Moment:
         self.sums = board.sums_of(self.shown.groups)
         self.groups = GroupColumns(shard.of(self.shown.groups))
         self.lags: Lags = measure(table_of(self.groups), board.ends, now_ms)
+        self.shares: Mapping[int, list[ShareLag]] = self.lags.of_shares
         self.stuck = board.findings.overdue["rebalance_stuck"]
         self.not_back = board.findings.not_back
         self.read_ms = board.findings.read_ms

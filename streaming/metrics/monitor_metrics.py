@@ -19,6 +19,7 @@ from streaming.board.histogram import Distribution
 from streaming.board.polls import ADMIN
 from streaming.end_offsets.store import PartitionEnds
 from streaming.metrics.group_metrics import Moment, age
+from streaming.metrics.share_metrics import share_orphans
 from streaming.metrics.text_format import labelled
 
 Samples = Iterable[tuple[str, float]]
@@ -191,6 +192,7 @@ MONITOR_SAMPLES: Final[Mapping[str, Callable[[Moment], Samples]]] = {
     "group_monitor_source_info": _source,
     "group_monitor_groups_not_described": _not_described,
     "group_monitor_groups_in_two_partitions": _in_two_partitions,
+    "group_monitor_share_orphans": lambda moment: _known(share_orphans(moment)),
     "group_monitor_rebuilds_total": lambda moment: [("", moment.board.health.rebuilds)],
     **{name: partial(_of_process, name) for name in _PROCESS},
     "group_monitor_build_info": lambda _: _build_info(),

@@ -7,6 +7,7 @@ import numpy as np
 
 from streaming.board.group_columns import Flags, Integers
 from streaming.board.lag_columns import UNKNOWN, begins_of, known
+from streaming.metrics import share_metrics
 from streaming.metrics.group_metrics import Figures, Moment, Samples, Source, of_groups
 from streaming.metrics.text_format import label
 
@@ -26,6 +27,7 @@ def _by_topic(moment: Moment, owners: Integers, topics: Integers, values: Intege
 def _topic_sum_lag(moment: Moment) -> Iterator[Samples]:
     table, records = moment.lags.table, moment.lags.run_records
     yield _by_topic(moment, table.owners[table.runs], table.topic_of[table.runs], records, records != UNKNOWN)
+    yield from share_metrics.topic_sum_lag(moment)
 
 
 def _counts(column: int, fewest: int) -> Source:

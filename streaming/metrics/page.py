@@ -28,6 +28,7 @@ from streaming.metrics.group_metrics import (
 )
 from streaming.metrics.monitor_metrics import HISTOGRAMS, MONITOR_SAMPLES, TOPIC_FIGURES
 from streaming.metrics.offset_metrics import OFFSET_METRICS, PARTITION_METRICS, rows_in_scope
+from streaming.metrics.share_metrics import SHARE_LAG, SHARE_METRICS
 from streaming.metrics.text_format import escaped_all, label, lines, start
 
 # The C library's allocator, which was as quick as Arrow's own, and also has what NumPy and Python take for a page.
@@ -50,7 +51,7 @@ _LINES_BESIDE_BOUNDS: Final = 3
 _END: Final = "} "
 """Of labels."""
 
-GROUP_SOURCES: Final = {**GROUP_METRICS, **OFFSET_METRICS}
+GROUP_SOURCES: Final = {**GROUP_METRICS, **OFFSET_METRICS, **SHARE_METRICS}
 
 Texts = Any
 """An array of strings of Arrow, which has no types."""
@@ -112,6 +113,8 @@ class Page:
                 yield from self._of_groups(begin, samples)
         elif name in PARTITION_METRICS:
             yield from self._of_offsets(begin, *PARTITION_METRICS[name](self._moment))
+            for samples in SHARE_LAG[name](self._moment) if name in SHARE_LAG else ():
+                yield from self._of_groups(begin, samples)
         elif name == DURATION:
             places, counts, sums = durations(self._moment)
             of_places = self._group_bytes[places] * (len(DURATION_BOUNDS) + _LINES_BESIDE_BOUNDS)

@@ -73,7 +73,7 @@ class BaseMonitor(ABC):
     def _watchers(self) -> list[Watcher]:
         """The threads that ask brokers and look at the clock."""
         ends_file = self._directory / END_OFFSETS_FILE if self._keeps else None
-        return watchers(self._config, self.board, self._publish, now_ms, ends_file)
+        return watchers(self._config, self.board, self._publish, now_ms, ends_file, reads_log=self._keeps)
 
     def _publish(self, events: Sequence[Event]) -> None:
         """Show events that no micro-batch brought, and pass them on."""

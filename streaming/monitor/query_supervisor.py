@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from streaming.base.errors import MonitorError, UsageError
 from streaming.base.logging_setup import get_logger, with_fields
 from streaming.base.stages import Stages
@@ -299,7 +300,7 @@ class QuerySupervisor:
             )
             self._listener.listen(spark)
         planners.will_plan(self._name)
-        self._starts_to_pay = self._starts_to_pay + 1 if board.owed() else 0
+        self._starts_to_pay = self._starts_to_pay + 1 if board.owed() or board.share_owed() else 0
         self._pay_at = time.monotonic() + PAY_SECONDS[min(self._starts_to_pay, len(PAY_SECONDS) - 1)]
         with _starting:
             return self._started(spark, live_from, high_watermarks)
@@ -318,6 +319,7 @@ class QuerySupervisor:
             unread_seconds=state.unread_seconds,
             tombstone_seconds=state.tombstone_retention_ms / 1_000,
             largest_batch_bytes=self._log.largest_batch_bytes or 0,
+            share_owed=self._board.share_owed(),
         )
         records = coordinator_log(spark, config, keys, known)
         if tasks == 1:
@@ -406,11 +408,12 @@ class QuerySupervisor:
 
     def _can_pay(self) -> bool:
         """Whether partitions are back of which records were planned that could not be read."""
-        owed = self._board.owed()
-        topic = self._board.ends.topic(self._config.kafka.offsets_topic)
-        if not owed or topic is None or time.monotonic() < self._pay_at:
+        names = (self._config.kafka.offsets_topic, SHARE_STATE_TOPIC)
+        owed = dict(zip(names, (self._board.owed(), self._board.share_owed()), strict=True))
+        if not any(owed.values()) or time.monotonic() < self._pay_at:
             return False
-        return any(partition in topic.leaders for partition in owed)
+        topics = {name: self._board.ends.topic(name) for name in names}
+        return any(of is not None and not owed[name].keys().isdisjoint(of.leaders) for name, of in topics.items())
 
     def _tell_progress(self) -> None:
         """Log how much of the log is read, now and then until the monitor is ready for the first time."""

@@ -217,11 +217,16 @@ class TopicFollower:
         if partitions is not None:
             unread = {int(partition): int(since_ms) for partition, since_ms in held["unread"].items()}
             self._board.health.set_unread(unread, partitions)
+        # Nor of the share coordinator's log.
+        self._board.ends.share_log.relay(held.get("share_log", NOT_PASSED_ON))
         self._source_ms = int(held["time"])
         was_unready_ms = self._source_ms if self._unready_ms is None else self._unready_ms
         self._unready_ms = was_unready_ms if self._is_ready and not held["ready"] else None
         source = held.get("source")
         self._polls = None if source is None else PollStatus.of_json(source)
+
+
+NOT_PASSED_ON: Final = "the monitor that fills the topics is of a release that does not know how far share groups are"
 
 
 class Service(BaseMonitor):

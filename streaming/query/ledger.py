@@ -95,6 +95,8 @@ class TaskLedger:
 
     partitions: dict[int, PartitionLedger] = field(default_factory=dict)
     timer_ms: int | None = None
+    share_waits: list[int] = field(default_factory=list)
+    """Partitions of the share coordinator's log of which something is to be said when a minute is over."""
 
     def dump(self) -> bytes:
         """For the state: a line of JSON, which names the numbers that follow, a row of them for each partition."""
@@ -106,17 +108,17 @@ class TaskLedger:
                 {name: held for name in names if (held := getattr(holder, name))}
                 for holder, names in ((of, _WORDS), (of.counters, _COUNTS))
             ]
-        head = json.dumps([self.timer_ms, _NUMBERS, words], separators=(",", ":"))
+        head = json.dumps([self.timer_ms, self.share_waits, _NUMBERS, words], separators=(",", ":"))
         return b"%b\n%b" % (head.encode(), struct.pack(f"<{len(numbers)}q", *numbers))
 
     @classmethod
     def load(cls, held: bytes) -> "TaskLedger":
         """Inverse of `dump`."""
         head, _, packed = held.partition(b"\n")
-        timer_ms, names, words = json.loads(head)
+        timer_ms, share_waits, names, words = json.loads(head)
         found = {}
         for partition, records, *numbers in struct.iter_unpack(f"<{len(names) + 2}q", packed):
             said, counted = words[str(partition)]
             of_names: dict[str, Any] = dict(zip(names, numbers, strict=True))
             found[partition] = PartitionLedger(Counters(records, **counted), **of_names, **said)
-        return cls(found, timer_ms)
+        return cls(found, timer_ms, share_waits)

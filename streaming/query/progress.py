@@ -16,6 +16,8 @@ COMMITS: Final = "commits"
 MEMBERSHIP: Final = "membership"
 KINDS: Final = (COMMITS, MEMBERSHIP)
 """Of what a position in the log has a next offset each."""
+SHARE: Final = "share"
+"""Of a position: where the share coordinator's log is, in the same form (`share_source.py`)."""
 
 
 @dataclass(frozen=True, slots=True)

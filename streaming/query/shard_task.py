@@ -36,6 +36,8 @@ from streaming.query.former_state import FormerState
 from streaming.query.ledger import PartitionLedger, TaskLedger
 from streaming.query.log_continuity import Note
 from streaming.query.row_codec import LogRow, notes_of, packed_output, partitions_cut, rows_of, unpacked_table
+from streaming.query.share_cells import MARK
+from streaming.query.share_task import ShareTask
 from streaming.query.state_cache import LEDGER, Entry, Key, StateCache, StateStore, entries_of
 from streaming.query.state_pipelining import get_many, put_many
 
@@ -112,8 +114,28 @@ class ShardTask:
         self._processes = processes
 
     def replay(self, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
-        """Replay packed rows (`row_codec.py`), each partition in the order of the log; yields packed output."""
-        book, rows = self._load_ledger(), unpacked_table(blobs)
+        """Replay packed rows, each partition of a log in the order of the log; yields packed output.
+
+        Of the first log they are `row_codec.py`'s, of the second `share_cells.py`'s.
+        """
+        cells = list(blobs)
+        of_shares = [cell for cell in cells if cell.startswith(MARK)]
+        blobs = [cell for cell in cells if not cell.startswith(MARK)]
+        if not of_shares:
+            yield from self._replay_log(self._load_ledger(), blobs, now_ms)
+            return
+        book, shares = self._load_ledger(), ShareTask(self._state.entries.packs)
+        yield from shares.replay(of_shares)
+        waits = {**dict.fromkeys(book.share_waits, True), **shares.waits}
+        waiting = sorted(of for of, is_waiting in waits.items() if is_waiting)
+        is_other, book.share_waits = waiting != book.share_waits, waiting
+        if blobs:
+            yield from self._replay_log(book, blobs, now_ms)
+        elif is_other:
+            self._finish(book, now_ms)
+
+    def _replay_log(self, book: TaskLedger, blobs: Iterable[bytes], now_ms: int) -> Iterator[bytes]:
+        rows = unpacked_table(blobs)
 
         def replay(entries: StateStore, ledger: TaskLedger, share: pa.Table) -> Iterator[bytes]:
             return BundleReplay(entries, self._limits).replay(ledger, share, now_ms)
@@ -132,6 +154,10 @@ class ShardTask:
         book = self._load_ledger()
         book.timer_ms = None
         yield from BundleReplay(self._state.entries, self._limits).conclude(book, now_ms)
+        if book.share_waits:
+            shares = ShareTask(self._state.entries.packs)
+            yield from shares.conclude(book.share_waits, now_ms)
+            book.share_waits = [of for of in book.share_waits if shares.waits.get(of)]
         self._finish(book, now_ms)
 
     def _load_ledger(self) -> TaskLedger:
@@ -146,7 +172,7 @@ class ShardTask:
         """Keep one timer while something waits, and none else."""
         if book.timer_ms is not None:
             self._state.handle.deleteTimer(book.timer_ms)
-        waits = any(of.waiting for of in book.partitions.values())
+        waits = bool(book.share_waits) or any(of.waiting for of in book.partitions.values())
         book.timer_ms = now_ms + SETTLE_AFTER_MS if waits else None
         if book.timer_ms is not None:
             self._state.handle.registerTimer(book.timer_ms)

@@ -49,6 +49,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from streaming.base import gc_tuning, machine_clock
 from streaming.base.child_processes import answered_by_children, may_fork
 from streaming.base.even_shares import even_shares
@@ -70,14 +71,16 @@ from streaming.query.log_continuity import (
     Note,
     gap_of,
 )
-from streaming.query.progress import COMMITS, MEMBERSHIP
+from streaming.query.progress import COMMITS, MEMBERSHIP, SHARE
 from streaming.query.row_codec import LOG_LAYOUT, packed
-from streaming.query.schemas import PACKED
+from streaming.query.schemas import BUNDLE, PACKED
+from streaming.query.share_cells import Facts, Said, share_cells
 
 if TYPE_CHECKING:
     from streaming.config.loading import Config
     from streaming.kafka.batch_bounds import BatchBounds
     from streaming.kafka.leader_epochs import LeaderEpochs
+    from streaming.query.share_source import ShareLog, ShareReader
 
 CUT: Final = "cut"
 
@@ -107,8 +110,14 @@ _readers: dict[tuple[int, str, bool, float], RangeReader] = {}
 """By process, settings, whether committed, and patience in seconds; they outlive a task. A child process makes its own,
 and leaves alone those that it has inherited: a client does not survive a fork."""
 
-_batch_bounds: "dict[tuple[int, str], BatchBounds]" = {}
-"""By process and settings, as above."""
+_batch_bounds: "dict[tuple[int, str, str], BatchBounds]" = {}
+"""By process, settings and topic, as above."""
+
+_share_readers: "dict[tuple[int, str, float], ShareReader]" = {}
+"""As `_readers`, of the second log."""
+
+
+NOTHING_READ: Final[Position] = {COMMITS: {}, MEMBERSHIP: {}}
 
 
 class Known(NamedTuple):
@@ -121,6 +130,7 @@ class Known(NamedTuple):
         unread_seconds: how long the log has not been read.
         tombstone_seconds: how long it keeps tombstones.
         largest_batch_bytes: its max.message.bytes; 0 where brokers do not say.
+        share_owed: as `owed`, of the share coordinator's log.
     """
 
     built_until: Mapping[int, int] = {}
@@ -129,6 +139,7 @@ class Known(NamedTuple):
     unread_seconds: float = 0.0
     tombstone_seconds: float = 86_400.0
     largest_batch_bytes: int = 0
+    share_owed: Mapping[int, Sequence[Any]] = {}
 
 
 def coordinator_log(spark: SparkSession, config: "Config", keys: Sequence[int], known: Known) -> DataFrame:
@@ -153,6 +164,7 @@ def coordinator_log(spark: SparkSession, config: "Config", keys: Sequence[int], 
         "processes": source.tasks if may_fork() else 1,
         "keys": list(keys),
         "known": known._asdict(),
+        "share_groups": config.share_groups.enabled is not False,
     }
     spark.dataSource.register(CoordinatorLog)
     return spark.readStream.format(FORMAT).option(SETTINGS_OPTION, json.dumps(settings)).load()
@@ -194,9 +206,10 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         self._looked: Instant | None = None
         self._planned: list[pa.RecordBatch] | None = None
         self._memory: GrownMemory | None = None
+        self._share_log: ShareLog | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_bounds", "_continuity", "_leader_epochs", "_planned", "_memory")
+        made = ("_bounds", "_continuity", "_leader_epochs", "_planned", "_memory", "_share_log")
         return {**self.__dict__, **dict.fromkeys(made)}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's
@@ -225,10 +238,31 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = next_position(start, look, most, committed_only=self._settings["committed_only"])
         pieces = pieces_between(start, end)
-        if not pieces:
+        of_shares = start.get(SHARE, {})
+        share = self._next_of_share_log(of_shares, most)
+        if not pieces and share is of_shares:
             return start
         self._log_continuity().planned([piece.partition for piece in pieces])
-        return end
+        return end | ({SHARE: share} if share else {})
+
+    def _next_of_share_log(self, start: Position, most: int | None) -> Position:
+        """Where the second log is at the end of the next micro-batch; `start` where nothing is to be read of it."""
+        held = start or NOTHING_READ
+        look = self._shares().look(held) if self._settings["share_groups"] else None
+        if look is None:
+            return start
+        end = next_position(held, look, most)
+        pieces = pieces_between(held, end)
+        self._shares().planned([piece.partition for piece in pieces])
+        return end if pieces else start
+
+    def _shares(self) -> "ShareLog":
+        if self._share_log is None:
+            # As with epochs: loaded where it is asked for the first time.
+            from streaming.query.share_source import ShareLog
+
+            self._share_log = ShareLog(self._settings, partial(self._epoch_ends, topic=SHARE_STATE_TOPIC))
+        return self._share_log
 
     def _return_memory(self) -> None:
         """Small micro-batches are read where they are planned; records of many kilobytes leave as much behind."""
@@ -257,14 +291,14 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         return self._continuity
 
     def _epoch_ends(
-        self, asked: Collection[tuple[int, int]], leaders: Mapping[int, int]
+        self, asked: Collection[tuple[int, int]], leaders: Mapping[int, int], topic: str | None = None
     ) -> dict[tuple[int, int], EpochEnd]:
         """Where leaders have these epochs of partitions end; nothing of those that do not answer."""
         # Loaded where it is asked for the first time: Spark imports this module in processes that never do.
         from streaming.kafka import leader_epochs
         from streaming.kafka.client_settings import python_settings, section_of
 
-        topic = self._settings["topic"]
+        topic = topic or self._settings["topic"]
         if self._leader_epochs is None:
             settings = python_settings(section_of(self._settings["kafka"]), "epochs")
             self._leader_epochs = leader_epochs.LeaderEpochs(settings)
@@ -276,13 +310,24 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The one task of a micro-batch, or none; what is read of it here is what `getCache` returns."""
-        pieces = pieces_between(start, end)
+        pieces, share = pieces_between(start, end), self._share_plan(start, end)
         self._planned = None
-        if pieces and sum(of.records for of in pieces) < RECORDS_A_PROCESS and not self._built_until(pieces):
+        records = sum(of.records for of in (*pieces, *(() if share is None else share.pieces)))
+        if (pieces or share) and records < RECORDS_A_PROCESS and not self._built_until(pieces):
             # What fails here is read by the task, which is tried again, and whose failure is the query's.
             with suppress(KafkaException, LogLostError):
-                self._planned = self._packed(pieces, self._looked, _PLANNED_SECONDS)
-        return [InputPartition((self._looked, pieces))] if pieces else []
+                self._planned = [
+                    *(self._packed(pieces, self._looked, _PLANNED_SECONDS) if pieces else ()),
+                    *self._packed_share(share, self._looked, _PLANNED_SECONDS),
+                ]
+        return [InputPartition((self._looked, pieces, share))] if pieces or share else []
+
+    def _share_plan(self, start: Position, end: Position) -> "SharePlan | None":
+        """What there is of the second log; None for nothing."""
+        if SHARE not in end or end[SHARE] == start.get(SHARE):
+            return None
+        pieces = pieces_between(start.get(SHARE) or NOTHING_READ, end[SHARE])
+        return SharePlan(pieces, self._shares().facts()) if pieces else None
 
     def getCache(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[Any] | None:  # noqa: ARG002, N802 - Spark's
         """Rows of the micro-batch that was planned last; None leaves them to its task."""
@@ -290,9 +335,12 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a task reads, packed."""
-        looked, pieces = partition.value
-        own, *others = shared_out(pieces, self._settings["processes"])
+        looked, pieces, share = partition.value
         patience_seconds: float = self._settings["timeout_seconds"]
+        yield from self._packed_share(share, looked, patience_seconds, may_leave_out=True)
+        if not pieces:
+            return
+        own, *others = shared_out(pieces, self._settings["processes"])
         with answered_by_children(
             lambda share: self._packed(share, looked, patience_seconds, may_leave_out=True), others
         ) as answers:
@@ -331,6 +379,37 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         )
         return [batch.cast(to_arrow_schema(PACKED))] if batch.num_rows else []
 
+    def _packed_share(
+        self, plan: "SharePlan | None", looked: Instant | None, patience_seconds: float, *, may_leave_out: bool = False
+    ) -> list[pa.RecordBatch]:
+        """What there is of the second log, in one batch; in none if there is nothing."""
+        if plan is None:
+            return []
+        from streaming.query.share_source import ShareReader
+
+        known, lost, began = (os.getpid(), self._text, patience_seconds), Lost(set(), {}), machine_clock.now()
+        if known not in _share_readers:
+            batch_end = partial(self._batch_end, topic=SHARE_STATE_TOPIC)
+            _share_readers[known] = ShareReader(self._settings, patience_seconds, batch_end)
+        assert lost.partitions is not None and lost.batches is not None  # noqa: PT018, S101 - made so
+        ranges = {of.partition: (of.membership, of.membership_end) for of in plan.pieces}
+        rows, pruned = _share_readers[known].read(ranges, lost.partitions, lost.batches, may_leave_out=may_leave_out)
+        late = late_seconds(looked, began, machine_clock.now())
+        notes = {str(of.partition): of.noted(lost, late, float("inf")) for of in plan.pieces}
+        said = Said(
+            notes={name: note for name, note in notes.items() if note is not None},
+            pruned={str(partition): of for partition, of in pruned.items()},
+            ends={str(of.partition): of.membership_end for of in plan.pieces},
+            limits=plan.facts.limits,
+            looked=_share_readers[known].looked(rows, plan.facts) if rows.num_rows < RECORDS_A_PROCESS else {},
+        )
+        cells = [*share_cells(rows, self._settings["keys"], said)]
+        columns = {
+            BUNDLE: pa.array([key for key, _ in cells], pa.int32()),
+            "rows": pa.array([cell for _, cell in cells], pa.binary()),
+        }
+        return [pa.RecordBatch.from_pydict(columns).cast(to_arrow_schema(PACKED))] if cells else []
+
     def _stable(self, pieces: list["Piece"], patience_seconds: float, lost: "Lost") -> Iterator[pa.Table]:
         """Up to the last stable offset: all commits, and membership not yet read."""
         ranges = {of.partition: (of.commits, of.commits_end) for of in pieces if of.commits < of.commits_end}
@@ -368,17 +447,25 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
             )
         yield from _readers[known].read(ranges, lost.partitions, lost.batches)
 
-    def _batch_end(self, partition: int, offset: int, leader: int) -> int | None:
+    def _batch_end(self, partition: int, offset: int, leader: int, topic: str | None = None) -> int | None:
         """Where a batch ends; None where its leader does not say."""
         # As above: it is hardly ever asked for.
         from streaming.kafka.batch_bounds import BatchBounds
         from streaming.kafka.client_settings import python_settings, section_of
 
-        known = (os.getpid(), self._text)
+        topic = topic or self._settings["topic"]
+        known = (os.getpid(), self._text, topic)
         if known not in _batch_bounds:
             settings = python_settings(section_of(self._settings["kafka"]), "batches")
-            _batch_bounds[known] = BatchBounds(settings, self._settings["topic"])
+            _batch_bounds[known] = BatchBounds(settings, topic)
         return _batch_bounds[known].after(partition, offset, leader)
+
+
+class SharePlan(NamedTuple):
+    """What a micro-batch has of the second log, and what brokers said before."""
+
+    pieces: Sequence["Piece"]
+    facts: Facts
 
 
 class Lost(NamedTuple):

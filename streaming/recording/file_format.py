@@ -30,7 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, TypeGuard
 
-from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from streaming.base.errors import UsageError
 
 FORMAT: Final = "group-recording/1"

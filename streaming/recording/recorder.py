@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from coordinator_model.records.share_state_types import SHARE_STATE_TOPIC
+from coordinator_model.records.topics import SHARE_STATE_TOPIC
 from streaming.base.errors import CannotTellError
 from streaming.config.kafka_sections import KafkaSection
 from streaming.kafka.batch_bounds import BatchBounds

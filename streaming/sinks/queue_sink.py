@@ -6,6 +6,7 @@ written with its batch, one that only committed at most once per interval, by a 
 so is kept in mind; after a restart it is what committed since shortly before the last entry.
 """
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -125,6 +126,9 @@ class QueueSink:
         """Owe what a batch changed; returns what is to be written at once: group → when it changed."""
         changed = {row.group: now_ms for row in rows if row.kind == "group"}
         committed = {row.group for row in rows if row.kind == "offsets"} - changed.keys()
+        # The group stands first in what says how far a share partition is.
+        of_shares = {json.loads(row.payload)[0] for row in rows if row.kind in ("share", "share_gone")}
+        committed |= of_shares - changed.keys()
         with self._lock:
             for name in (row.group for row in rows if row.kind == "group_deleted"):
                 self._owed.pop(name, None)

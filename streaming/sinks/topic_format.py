@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from coordinator_model.state import snapshot
+from coordinator_model.views.share_partitions import ShareFigures
 from streaming.base.batch_rows import Row
-from streaming.board.board import Board
+from streaming.board.board import SHARE_LOG, Board
 from streaming.board.board_group import BoardGroup
 from streaming.board.event_window import Event
 from streaming.board.offset_columns import OffsetColumns
@@ -28,7 +29,8 @@ GROUP_FORMAT: Final = "group-state/1"
 MONITOR_FORMAT: Final = "monitor-state/1"
 
 Snapshot = Mapping[str, Any]
-"""`group`: text of the group without its offsets; `offsets`: texts of its offset buckets."""
+"""`group`: text of the group without its offsets; `offsets`: texts of its offset buckets; `shares`: texts of its share
+partitions, where it has any."""
 
 
 def event_record(cluster: str, event: Event) -> tuple[bytes, bytes]:
@@ -43,7 +45,12 @@ def group_key(cluster: str, group: str) -> bytes:
 
 def group_snapshot(held: BoardGroup) -> Snapshot:
     """All that makes the group what it is."""
-    return {"group": held.text, "offsets": [snapshot.text_of_offsets(bucket.packed) for bucket in held.buckets]}
+    shares = [of.dump() for _, of in sorted(held.shares.items())]
+    return {
+        "group": held.text,
+        "offsets": [snapshot.text_of_offsets(bucket.packed) for bucket in held.buckets],
+        **({"shares": shares} if shares else {}),
+    }
 
 
 def group_value(cluster: str, held: BoardGroup, shot: Snapshot, topic_names: Mapping[str, str], now_ms: int) -> bytes:
@@ -61,7 +68,7 @@ def group_value(cluster: str, held: BoardGroup, shot: Snapshot, topic_names: Map
 
 def digest(shot: Snapshot) -> bytes:
     """What two equal snapshots have in common, and no others."""
-    return hashlib.sha256(_json([shot["group"], shot["offsets"]])).digest()
+    return hashlib.sha256(_json([shot["group"], shot["offsets"], *shot.get("shares", ())])).digest()
 
 
 def monitor_key(cluster: str) -> bytes:
@@ -82,6 +89,7 @@ def monitor_value(cluster: str, board: Board, now_ms: int, *, ready: bool) -> by
             "shards": {str(partition): totals for partition, totals in board.shown.shards.items()},
             "unread": {str(partition): since_ms for partition, since_ms in board.health.unread.items()},
             "offsets_partitions": board.health.offsets_partitions,
+            "share_log": board.ends.share_log.why_unknown,
             "agreed": {str(partition): number for partition, number in board.health.agreed.items()},
             **({} if polls is None else {"source": polls.as_json()}),
         }
@@ -125,6 +133,12 @@ def rows(group: str, shot: Snapshot, known: BoardGroup | None) -> Iterator[Row]:
     yield Row(-1, "group", group, words=shot["group"])
     for packed in buckets:
         yield Row(-1, "offsets", group, *packed)
+    shares = [ShareFigures.load(text) for text in shot.get("shares", ())]
+    for of in shares:
+        yield Row(SHARE_LOG + of.log_partition, "share", "", of.dump().encode())
+    gone = {} if known is None else known.shares.keys() - {(of.topic_id, of.partition) for of in shares}
+    for topic_id, number in sorted(gone):
+        yield Row(SHARE_LOG, "share_gone", "", json.dumps([group, topic_id, number]).encode())
 
 
 def shard_rows(held: Mapping[str, Any]) -> Iterator[Row]:

@@ -328,8 +328,9 @@ def test_what_few_have_is_out_of_the_way() -> None:
     for metric in ("group_monitor_sink_", "group_monitor_source_age", "group_monitor_history_bytes"):
         assert metric in asked
         assert metric not in open_
-    (closed,) = (panel for panel in BOARDS["group"]["panels"] if panel.get("collapsed"))
-    assert ["Duration of rebalances"] == [panel["title"] for panel in closed["panels"]]
+    shares, durations = (panel for panel in BOARDS["group"]["panels"] if panel.get("collapsed"))
+    assert ["Duration of rebalances"] == [panel["title"] for panel in durations["panels"]]
+    assert "Given up" in {panel["title"] for panel in shares["panels"]}
 
 
 def test_first_screen_of_a_roll_is_the_roll() -> None:

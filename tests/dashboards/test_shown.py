@@ -44,6 +44,14 @@ SILENT: Final[dict[str, str]] = {
     "rewinds_expected": "nothing is expected of the recorded groups",
     "restarts_expected": "nothing is expected of the recorded groups",
     "unclean_upgrades": "what real brokers recorded is clean",
+    **dict.fromkeys(
+        (
+            *("share_start_offset", "share_redelivered", "share_max_deliveries", "share_partition_stalled"),
+            *("share_group_redelivered", "share_group_stalled", "share_archived", "share_orphans"),
+            *("share_stalls", "share_given_up"),
+        ),
+        "the recording has no share coordinator's log",
+    ),
 }
 
 

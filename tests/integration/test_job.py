@@ -46,6 +46,8 @@ STAGES: Final = (
     "group deleted",
 )
 
+OF_SHARE_GROUPS: Final = [name for name in CATALOGUE if name.startswith(("kafka_share_", "group_monitor_share_"))]
+
 NOT_FED: Final = {
     "kafka_group_upgrade_blockers": "no member here blocks an upgrade",
     "group_monitor_history_bytes": "no history is kept here",
@@ -68,6 +70,7 @@ NOT_FED: Final = {
         "a counter begins with its first count, and nothing here is counted by it: test_exporter",
     ),
     "group_monitor_source_age_seconds": "of `serve` alone: test_sinks",
+    **dict.fromkeys(OF_SHARE_GROUPS, "there is no share group here: test_share_groups"),
 }
 
 

@@ -25,7 +25,8 @@ from streaming.recording.file_format import open_recording
 from streaming.watchers.lag_sampler import LagSampler
 from streaming.web.api_answers import BrokerAnswers
 from streaming.web.server import Server
-from tests.streaming.board_rows import Shard
+from tests.streaming.board_rows import Shard, ShareShard
+from tests.streaming.boards import shares_read
 
 RECORDING: Final = Path(__file__).resolve().parents[1] / "recordings" / "scenarios.ndjson"
 CLUSTER: Final = "stage"
@@ -91,7 +92,7 @@ class Stage:
         self.server = Server.of(HttpSection(port=port), self.board, exporter, brokers, history=history)
         self.topics = {name: Topic(builders.topic_id(name), name, PARTITIONS) for name in ("t", "u")}
         self.log_end = 0
-        self._shard = Shard()
+        self._shard, self._shares = Shard(), ShareShard()
         self._batch = 0
         self._sampled_ms = now_ms() - 60_000
         self._sampler = LagSampler(
@@ -121,6 +122,13 @@ class Stage:
     def write(self, *records: RecordBytes, at_ms: int | None = None) -> None:
         """One micro-batch of records written now."""
         rows = self._shard.write(*records, timestamp_ms=now_ms() if at_ms is None else at_ms)
+        self._batch += 1
+        self.board.apply(self._batch, rows, now_ms())
+
+    def write_shares(self, *records: RecordBytes) -> None:
+        """The same of the share coordinator's log, which is read to its end."""
+        shares_read(self.ends)
+        rows = self._shares.write(*records, timestamp_ms=now_ms())
         self._batch += 1
         self.board.apply(self._batch, rows, now_ms())
 

@@ -6,6 +6,7 @@ from coordinator_model.groups import streams
 from coordinator_model.migration.upgrade_blockers import ASSIGNMENT_USER_DATA, BLOCKERS, MALFORMED
 from lab import builders
 from lab import coordinator_events as happens
+from lab.share_state import share_snapshot, share_update
 from tests.page.browser import OpenPage
 from tests.page.stage import CONNECT, PARTITIONS, ROLLED, SHARED, STABLE, STREAMS, TWICE, Stage, classic
 
@@ -237,3 +238,27 @@ def test_a_group_that_is_gone_says_so_and_comes_back(stage: Stage, open_page: Op
     expect(page.locator(".matrix")).to_be_hidden()
     expect(page.locator("#events li").first).to_contain_text("The group was deleted")
     watched.expect_problem("404 (Not Found)")
+
+
+def test_share_partitions_are_listed_with_what_was_given_up(stage: Stage, open_page: OpenPage) -> None:
+    """Where delivery begins and is not done, lag as Kafka's tool has it, and that lag is not known without that log."""
+    stage.write(*happens.share_join(SHARED, "share-a", epoch=1, targets={"share-a": {"t": [0, 1]}}))
+    page = open_page(f"{stage.url}/group/{SHARED}").page
+    expect(page.locator(".tile", has_text="Lag")).to_contain_text("was not looked for yet")
+    expect(page.locator("#shares-section")).to_be_hidden()
+
+    end = stage.log_end
+    stage.write_shares(
+        share_snapshot(SHARED, "t", 0, start_offset=end - 20),
+        share_update(
+            *(SHARED, "t", 0),
+            *((end - 20, end - 12, 2, 1), (end - 11, end - 11, 4, 5), (end - 9, end - 9, 0, 3)),
+            delivery_complete_count=10,
+        ),
+    )
+    row = page.locator("#shares tbody tr")
+    expect(row).to_have_count(1)
+    texts = [cell.replace(",", "") for cell in row.locator("td").all_inner_texts()]
+    assert ["t", "0", str(end - 20), str(end - 10), "10"] == texts[:5]
+    assert ["1", "3", "1", "0"] == texts[6:]
+    expect(page.locator("#events li").first).to_contain_text("given up")

@@ -10,7 +10,17 @@ from coordinator_model.share_replica import ShareReplica
 from coordinator_model.state.share_partition import SharePartition
 from tests.share_replay.judge import HeldShare
 
-_OURS: Final = ("id", "log_partition", "last_offset", "last_ms", "highest_start_offset", "archived", "crowd")
+_OURS: Final = (
+    "id",
+    "log_partition",
+    "last_offset",
+    "last_ms",
+    "highest_start_offset",
+    "archived",
+    "crowd",
+    "moved_ms",
+    "done_ms",
+)
 """What a replica remembers, and Kafka does not."""
 
 

@@ -34,6 +34,8 @@ NOT_THERE: Final[dict[str, str]] = {
     "group_monitor_offsets_partitions_not_loaded": "the samples are older than it",
     "group_monitor_offsets_partitions_unreadable": "the samples are older than it",
     "group_monitor_unreadable_batches_total": UNDERSTOOD,
+    "kafka_share_group_stalled_seconds": "the demo has no share group",
+    "kafka_share_records_archived_total": "the demo has no share group",
 }
 
 

@@ -6,14 +6,46 @@ from dataclasses import asdict
 
 from coordinator_model.figures import stored
 from coordinator_model.replica import Replica
-from coordinator_model.state import snapshot
+from coordinator_model.share_replica import ShareReplica
+from coordinator_model.state import share_text, snapshot
 from coordinator_model.state.events import Event, event_view
 from coordinator_model.state.findings import Position
 from coordinator_model.state.group_state import GroupState
 from coordinator_model.state.packed_offsets import dump_offsets
-from streaming.board.board import Row
+from coordinator_model.views.share_partitions import ShareFigures
+from streaming.base.batch_rows import Row
+from streaming.board.board import SHARE_LOG
 
 KeyValue = tuple[bytes | None, bytes | None]
+
+
+class ShareShard:
+    """One partition of the share coordinator's log that is written to in the coordinator's words."""
+
+    def __init__(self, partition: int = 0) -> None:
+        self.partition = partition
+        self.replica = ShareReplica()
+        self.next_offset = 0
+
+    def write(self, *records: KeyValue, timestamp_ms: int) -> list[Row]:
+        """Rows of a micro-batch that holds these records, written at once."""
+        events: list[Event] = []
+        for key, value in records:
+            events += self.replica.replay(Position(self.partition, self.next_offset, timestamp_ms), key, value)
+            self.next_offset += 1
+        changed, self.replica.changed = sorted(self.replica.changed), set()
+        held = [self.replica.partitions.get(id_) for id_ in changed]
+        place = SHARE_LOG + self.partition
+        return [
+            *(
+                Row(place, "share_gone", "", share_text.dump_id(id_).encode())
+                if of is None
+                else Row(place, "share", "", ShareFigures.of(of).dump().encode())
+                for id_, of in zip(changed, held, strict=True)
+            ),
+            *(Row(place, "event", of.group, json.dumps(event_view(of)).encode(), of.kind) for of in events),
+            Row(place, "share_log", "", json.dumps({"next_offset": self.next_offset, "windows": {}}).encode()),
+        ]
 
 
 class Shard:

@@ -76,6 +76,13 @@ def caught_up(board: Board) -> Board:
     return board
 
 
+def shares_read(ends: EndOffsets) -> EndOffsets:
+    """The same, with the share coordinator's log read to its end."""
+    ends.share_log.see("readable")
+    ends.share_log.meet_ends({0: (0, 0)})
+    return ends
+
+
 def board_of(shard: Shard, ends: EndOffsets | None = None, expectations: Expectations | None = None) -> Board:
     """A board that took what the shard has pending in one batch, with what is expected of its groups."""
     board = Board(ends or log_ends(), expectations=expectations)

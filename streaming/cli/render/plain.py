@@ -114,8 +114,15 @@ _SHARE_HEADERS: Final = (
 
 
 def _share_text(group: Group) -> Iterator[str]:
-    if group.get("share_partitions"):
-        yield table(_SHARE_HEADERS, [_share_row(of) for of in group["share_partitions"]])
+    shares = group.get("share_partitions") or ()
+    if not shares:
+        return
+    # A recording does not say where the partitions ended.
+    if any("lag" in of for of in shares):
+        rows = [[*_share_row(of), of["lag"], _seconds(of, "lag_seconds")] for of in shares]
+        yield table([*_SHARE_HEADERS, "LAG", "LAG-SECONDS"], rows)
+    else:
+        yield table(_SHARE_HEADERS, [_share_row(of) for of in shares])
 
 
 def _share_row(of: Mapping[str, Any]) -> list[object]:

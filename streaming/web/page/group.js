@@ -4,6 +4,7 @@ import { Timeline, since } from "./chart.js";
 import { bands, list, merged } from "./events.js";
 import { believed, doubt, doubtOf, follow, now, shows } from "./live.js";
 import { Past } from "./past.js";
+import { drawShares } from "./shares.js";
 import { PARTITIONS, TASKS, drawMatrix, legend, makeMatrix, matrices, shortName } from "./matrix.js";
 
 const STEP = 300;
@@ -190,10 +191,10 @@ function summary() {
     ...(concerned ? [{ name: "Migration", value: phase ?? "mixed", note: mixed ? lasted : "", progress: mixed ? [upgraded, members] : null, look: mixed ? "active" : "" }] : []),
     ...(group.rebalances === null ? [] : [{ name: "Rebalances", value: number(group.rebalances), note: group.rebalancing_since === null ? "none under way" : `under way for ${duration(Math.max(0, now() - group.rebalancing_since) / 1000)}`, look: group.rebalancing_since === null ? "" : "active" }]),
     ...(patterns.length ? [{ name: "Patterns", value: number(patterns.length), note: patterns.map(([regex, topics]) => `${visible(regex)}: ${topics.map(visible).join(", ") || "no topic"}`).join("; ") }] : []),
-    ...(group.lag_left_out ? [{ name: "Lag", value: "–", note: "not asked of share groups" }] : []),
-    ...(group.offsets.length && !past?.at ? [
+    ...(group.lag_left_out ? [{ name: "Lag", value: "–", note: group.lag_left_out }] : []),
+    ...((group.offsets.length || group.share_partitions?.length) && !group.lag_left_out && !past?.at ? [
       { name: "Lag", value: lagSum(group), note: [group.max_lag === null ? "" : `largest partition ${short(group.max_lag)}`, lagUnknown(group)].filter(Boolean).join(", "), ofLag: true },
-      { name: "Lag time", value: lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least), note: group.max_lag_seconds_at_least ? `at least: ${lagUnknown(group) || "older than what was sampled"}` : "oldest uncommitted", ofLag: true },
+      { name: "Lag time", value: lagTime(group.max_lag_seconds, group.max_lag_seconds_at_least), note: group.max_lag_seconds_at_least ? `at least: ${lagUnknown(group) || "older than what was sampled"}` : group.offsets.length ? "oldest uncommitted" : "oldest not done", ofLag: true },
     ] : []),
   ];
 }
@@ -212,7 +213,7 @@ function drawTimeline() {
     { name: lines.length ? "Lag by partition, records" : "Lag, records", lines: lines.length ? lines : [{ name: "lag", look: "line-0", points: line(lag, live?.lag) }] },
     { name: "Lag time, oldest record not committed", unit: "seconds", lines: [{ name: "lag time", look: "line-1", points: line(seconds, live?.max_lag_seconds) }] },
   ];
-  const panels = offsets.length ? lags : [{ name: "Rebalances, conversions and alarms", lines: [] }];
+  const panels = offsets.length || live?.share_partitions?.length ? lags : [{ name: "Rebalances, conversions and alarms", lines: [] }];
   timeline.draw({ from, to, panels, bands: [...bands(happened), ...(past?.at ? [{ from: past.at, to: past.at, look: "moment", text: "The group is shown as it was here" }] : [])] });
   $("most").hidden = !(parts.length && count > parts.length);
   setText($("most"), `Drawn: the ${parts.length} of ${number(count)} partitions with the largest lag.`);
@@ -234,7 +235,7 @@ function draw() {
   warnings();
   tiles($("tiles"), past?.at ? summary() : believed(summary(), group));
   if (!rows) {
-    for (const id of ["assignment", "members", "offsets", "time"]) $(`${id}-section`).hidden = true;
+    for (const id of ["assignment", "members", "shares", "offsets", "time"]) $(`${id}-section`).hidden = true;
     return;
   }
   const drawn = matrices(group);
@@ -244,6 +245,7 @@ function draw() {
   $("members-section").hidden = !group.members.length;
   setText($("member-count"), number(group.members.length));
   patch($("members").tBodies[0], group.members.slice(0, MOST_MEMBERS), (each) => each.member_id, () => row(MEMBERS), member);
+  drawShares(group, now());
   drawOffsets();
   drawTimeline();
 }

@@ -37,6 +37,7 @@ MADE_ELSEWHERE: Final[dict[str, str]] = {
     "coordinator_not_loaded": "the clock, of a partition, and who asks its leader",
     "share_records_archived": "the replica of the share coordinator",
     "share_redelivering": "the replica of the share coordinator",
+    "share_partition_stalled": "a look with a clock at share partitions (`clocked/share_stalls.py`)",
     "group_in_two_partitions": "the replica of a whole log, or the board",
 }
 

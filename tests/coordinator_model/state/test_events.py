@@ -20,7 +20,7 @@ KINDS_OF_THE_CONTRACT: Final = set(
     upgrade_started upgrade_completed upgrade_unclean upgrade_blocked
     downgrade_started downgrade_completed downgrade_unclean
     migration_stalled members_not_back offset_rewound offset_deleted topic_recreated epoch_anomaly unknown_record
-    log_truncated coordinator_not_loaded share_records_archived share_redelivering
+    log_truncated coordinator_not_loaded share_records_archived share_redelivering share_partition_stalled
     """.split()  # noqa: SIM905 - a list literal takes a line a word
 )
 

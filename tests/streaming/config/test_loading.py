@@ -211,6 +211,14 @@ class TestRefusals:
                 "kafka: {security: {ca_file: /none.pem}}",
                 "kafka.security.ca_file: found /none.pem with protocol PLAINTEXT",
             ),
+            (
+                "share_groups: {enabled: perhaps}",
+                "share_groups.enabled: found 'perhaps', accepted: auto, true or false",
+            ),
+            (
+                "source: {kind: admin}\nshare_groups: {enabled: true}",
+                "share_groups.enabled: found true with source.kind admin, which reads no log, accepted: auto or false",
+            ),
             ("otlp: {endpoint: 'collector:4318'}", "otlp.endpoint: found 'collector:4318', accepted: an https:// or"),
             (
                 "otlp: {endpoint: 'http://c:4318', metrics: false, events: false}",

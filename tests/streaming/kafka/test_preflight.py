@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 from kafka.errors import KafkaConnectionError
@@ -191,6 +191,65 @@ def test_permission_to_read_that_a_broker_does_not_say_is_no_permission(
     )
 
     assert (status, True) == (finding.status, said in finding.detail)
+
+
+class SharesDescribed:
+    """An admin client that is asked about the share coordinator's log."""
+
+    def __init__(self, error_code: int, operations: list[str] | None) -> None:
+        self._answer = {"error_code": error_code, "authorized_operations": operations}
+
+    def describe_topics(self, names: list[str]) -> list[dict[str, Any]]:
+        assert ["__share_group_state"] == names
+        return [self._answer]
+
+
+THERE, ABSENT, DENIED = (0, ["DESCRIBE", "READ"]), (3, None), (29, None)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "described", "status", "said"),
+    [
+        ("auto", THERE, "ok", "may be read"),
+        ("auto", (0, None), "ok", "may be read"),
+        ("auto", ABSENT, "ok", "Kafka makes it with the first share group"),
+        ("auto", (0, ["DESCRIBE"]), "note", "no permission READ on __share_group_state"),
+        ("auto", DENIED, "note", "lag of share groups is not known"),
+        (True, THERE, "ok", "may be read"),
+        (True, ABSENT, "fail", "share_groups.enabled: found true, and there is no __share_group_state yet"),
+        (True, (0, ["DESCRIBE"]), "fail", "no permission READ on __share_group_state"),
+        (True, DENIED, "fail", "accepted: with it, or share_groups.enabled: auto"),
+    ],
+)
+def test_share_groups_are_done_without_unless_asked_for(
+    enabled: bool | Literal["auto"], described: tuple[int, list[str] | None], status: str, said: str
+) -> None:
+    """Where the log is not there, or may not be read, with `true` nothing starts."""
+    (part,) = preflight._share_parts(enabled)
+    (finding,) = part.look(SharesDescribed(*described), KafkaSection())
+
+    assert (part.names, status) == ((finding.name,), finding.status)
+    assert said in finding.detail
+
+
+def test_share_groups_that_are_not_wanted_are_not_looked_at() -> None:
+    """Nor are those of groups that are polled."""
+    assert [] == preflight._share_parts(False)
+
+
+@pytest.mark.parametrize("enabled", ["auto", True])
+def test_a_run_ends_where_share_groups_are_asked_for_in_vain(
+    enabled: bool | Literal["auto"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the start and before anything is read; with `auto` it runs."""
+    describing = Describing(0)
+    answers = {"__consumer_offsets": describing.describe_topics(), "__share_group_state": [{"error_code": 3}]}
+    monkeypatch.setattr(describing, "describe_topics", lambda names: answers[names[0]])
+    monkeypatch.setattr(preflight, "admin_client", lambda *_: nullcontext(describing))
+    config = Config.model_validate({"share_groups": {"enabled": enabled}})
+
+    with nullcontext() if enabled == "auto" else pytest.raises(CannotTellError, match=r"share_groups\.enabled"):
+        preflight.preflight(config)
 
 
 def test_commands_that_grant_have_no_line_that_an_older_release_refuses() -> None:

@@ -4,15 +4,16 @@ That one takes whatever it is given, as a broker whose disk is damaged has it.
 """
 
 import time
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Message, Producer
 
 from coordinator_model.records.serde import UndecodableRecord, decode_record
 from lab import builders
 from streaming.base.resident_memory import resident_bytes
+from streaming.kafka import range_reader
 from streaming.kafka.batch_bounds import BatchBounds, end_of_batch
 from streaming.kafka.range_reader import Columns, RangeReader, SteppedOver
 from tests import hostile_batches
@@ -190,6 +191,30 @@ def test_a_leader_says_where_a_batch_ends(broker: tuple[str, Producer], version:
     assert [2, 2, 5, 5, 5, 6, None] == [bounds.after(0, offset, 1) for offset in range(7)]
     assert None is bounds.after(0, 3, 2)
     assert 1 == admin.closed
+
+
+class OneAnswers:
+    """A consumer of two partitions, of which only the first is ever answered."""
+
+    def __init__(self) -> None:
+        self._found = [Message(topic="t", partition=0, offset=0, key=b"k", value=b"v", timestamp=(1, 5))]
+
+    def consume(self, _most: int, _seconds: float) -> list[Message]:
+        found, self._found = self._found, []
+        return found
+
+    def __getattr__(self, name: str) -> Callable[..., list[Any]]:
+        return lambda *_, **__: []
+
+
+def test_a_partition_of_which_nothing_comes_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named to who asked, as one that was not read: the others were."""
+    monkeypatch.setattr(range_reader, "plain_consumer", lambda *_, **__: OneAnswers())
+    left_out: set[int] = set()
+    reader = RangeReader({}, "t", committed=False, timeout_seconds=0.0)
+    (columns,) = reader.read({0: (0, 1), 1: (0, 1)}, left_out)
+
+    assert ([0], {1}) == (columns.partitions, left_out)
 
 
 class TestEndOfBatch:

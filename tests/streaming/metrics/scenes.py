@@ -14,13 +14,15 @@ from coordinator_model.clocked.not_back import NotBack
 from coordinator_model.state.rule_memory import GroupCounters
 from lab import builders
 from lab.builders import RecordBytes
+from lab.coordinator_events import share_join
+from lab.share_state import share_snapshot, share_update
 from streaming.base.batch_rows import Row
 from streaming.base.expectations import Expectations, Expected
 from streaming.base.output_status import SinkState
 from streaming.base.version import release
 from streaming.board.board import Board
 from streaming.end_offsets.store import EndOffsets, Topic
-from tests.streaming.board_rows import Shard
+from tests.streaming.board_rows import Shard, ShareShard
 from tests.streaming.boards import (
     CLUSTER,
     NOW_MS,
@@ -32,6 +34,7 @@ from tests.streaming.boards import (
     described,
     log_ends,
     sample,
+    shares_read,
 )
 
 Labels = Mapping[str, str]
@@ -479,6 +482,66 @@ HARDLY_READ: Final = Scene(
 )
 
 
+# -- a share group ----------------------------------------------------------------------------------------------------
+
+
+def share_group() -> Board:
+    """Of 30 records ten wait, one of them delivered in vain; two were given up. A state is of a group that is gone."""
+    shard = Shard()
+    written(shard, *share_join("queue", "m", epoch=2, targets={"m": {"jobs": [0, 1]}}))
+    sample(ends := shares_read(log_ends(jobs=2, other=1)), NOW_MS - 8_000, "jobs", 0, 0)
+    sample(ends, NOW_MS, "jobs", 30, 8)
+    sample(ends, NOW_MS, "other", 4)
+    board = board_of(shard, ends)
+    shares = ShareShard().write(
+        share_snapshot("queue", "jobs", 0),
+        share_update(
+            *("queue", "jobs", 0),
+            *((0, 16, 2, 1), (17, 17, 4, 5), (18, 18, 4, 1), (20, 20, 0, 3), (22, 22, 2, 1)),
+            start_offset=2,
+            delivery_complete_count=18,
+        ),
+        share_snapshot("queue", "jobs", 1, start_offset=8),
+        share_snapshot("gone", "jobs", 0),
+        timestamp_ms=THEN_MS,
+    )
+    board.apply(1, shares, NOW_MS)
+    return board
+
+
+QUEUE: Final = {"group": "queue"}
+JOBS: Final = {**QUEUE, "topic": "jobs"}
+LAG_OF_JOBS: Final = {**JOBS, "cluster_name": CLUSTER}
+
+SHARE_GROUP: Final = Scene(
+    share_group,
+    [
+        ("kafka_consumergroup_group_lag", {**LAG_OF_JOBS, "partition": "0"}, 10),
+        ("kafka_consumergroup_group_lag", {**LAG_OF_JOBS, "partition": "1"}, 0),
+        ("kafka_consumergroup_group_lag_seconds", {**LAG_OF_JOBS, "partition": "0"}, 8 * 11 / 30),
+        ("kafka_consumergroup_group_sum_lag", {**QUEUE, "cluster_name": CLUSTER}, 10),
+        ("kafka_consumergroup_group_max_lag", {**QUEUE, "cluster_name": CLUSTER}, 10),
+        ("kafka_consumergroup_group_max_lag_seconds", {**QUEUE, "cluster_name": CLUSTER}, 8 * 11 / 30),
+        ("kafka_consumergroup_group_topic_sum_lag", LAG_OF_JOBS, 10),
+        ("kafka_share_partition_start_offset", {**JOBS, "partition": "0"}, 2),
+        ("kafka_share_partition_redelivered_records", {**JOBS, "partition": "0"}, 1),
+        ("kafka_share_partition_max_delivery_count", {**JOBS, "partition": "0"}, 3),
+        ("kafka_share_partition_stalled_seconds", {**JOBS, "partition": "0"}, 2.933),
+        ("kafka_share_partition_stalled_seconds", {**JOBS, "partition": "1"}, 0),
+        ("kafka_share_records_archived_total", {**JOBS, "why": "limit"}, 1),
+        ("kafka_share_records_archived_total", {**JOBS, "why": "rejected"}, 1),
+        ("kafka_share_group_redelivered_records", QUEUE, 1),
+        ("kafka_share_group_stalled_seconds", QUEUE, 2.933),
+        ("kafka_group_events_total", {**QUEUE, "kind": "share_records_archived"}, 2),
+        ("group_monitor_share_orphans", {}, 1),
+    ],
+    [
+        ("kafka_consumergroup_group_offset", {**LAG_OF_JOBS, "partition": "0"}),
+        ("kafka_group_commit_age_seconds", {**JOBS, "partition": "0"}),
+        ("kafka_share_records_archived_total", {**JOBS, "why": "unclear"}),
+    ],
+)
+
 SCENES: Final[dict[str, Scene]] = {
     "two owners": TWO_OWNERS,
     "mixed": MIXED,
@@ -489,6 +552,7 @@ SCENES: Final[dict[str, Scene]] = {
     "lag in part": LAG_IN_PART,
     "ready": READY,
     "hardly read": HARDLY_READ,
+    "share group": SHARE_GROUP,
 }
 
 

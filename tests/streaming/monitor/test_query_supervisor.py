@@ -89,7 +89,7 @@ def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.Mo
         log.largest_batch_bytes = None
         log.identity.shuffle_partitions, log.identity.partitions = tasks, 1
         board = MagicMock()
-        board.owed.return_value = {}
+        board.owed.return_value = board.share_owed.return_value = {}
         supervisor = QuerySupervisor(Config(), board, state, log)
         supervisor._start(session.seen_by(f"query-{tasks}"))
 
@@ -99,8 +99,11 @@ def test_queries_of_one_session_start_one_after_the_other(monkeypatch: pytest.Mo
     assert {(f"query-{tasks}", tasks) for tasks in range(1, 5)} == set(session.started)
 
 
-def test_a_query_is_started_again_for_what_is_owed_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each start holds up the others for a second or two; once nothing is owed it starts over."""
+@pytest.mark.parametrize(("owed", "other"), [("owed", "share_owed"), ("share_owed", "owed")])
+def test_a_query_is_started_again_for_what_is_owed_ever_more_seldom(
+    owed: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of either log. Each start holds up the others for a second or two; once nothing is owed it starts over."""
     now = [0.0]
     monkeypatch.setattr("streaming.monitor.query_supervisor.time.monotonic", lambda: now[0])
     supervisor = supervisor_of_empty_log()
@@ -109,13 +112,14 @@ def test_a_query_is_started_again_for_what_is_owed_ever_more_seldom(monkeypatch:
     board: Any = supervisor._board
     board.ends.topic.return_value.leaders = {3: 1}
     waits = []
+    getattr(board, other).return_value = {}
     for is_owed in (False, True, True, True, True, False):
-        board.owed.return_value = {3: []} if is_owed else {}
+        getattr(board, owed).return_value = {3: []} if is_owed else {}
         supervisor._start(MagicMock())
         waits.append(supervisor._pay_at - now[0])
 
     assert [10.0, 20.0, 40.0, 80.0, 80.0, 10.0] == waits
-    board.owed.return_value = {3: []}
+    getattr(board, owed).return_value = {3: []}
     assert not supervisor._can_pay()
     now[0] += 10.0
     assert supervisor._can_pay()

@@ -1,7 +1,7 @@
 """The source's arithmetic: where micro-batches end, who reads what, and how large a value may be."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -13,6 +13,7 @@ from streaming.config.kafka_sections import KafkaSection
 from streaming.config.sections import Config
 from streaming.kafka.log_bounds import Bounds
 from streaming.query.log_continuity import Look, Note
+from streaming.query.share_cells import Facts
 from streaming.query.source import (
     SETTINGS_OPTION,
     CoordinatorLogReader,
@@ -269,12 +270,40 @@ class Said:
 
 def test_nothing_new_is_the_position_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark compares texts: a position that says how it was come to is the same while nothing is to be read."""
-    reader = CoordinatorLogReader('{"committed_only": false, "known": {}}')
+    reader = CoordinatorLogReader('{"committed_only": false, "known": {}, "share_groups": false}')
     monkeypatch.setattr(reader, "_bounds", Said(Bounds({0: 4}, {0: 4}), Bounds({0: 4, 1: 2}, {0: 4, 1: 2})))
     start = {**at({0: 4}, {0: 4}, cut=[0]), "gaps": {"0": [4, None]}}
 
     assert start == reader.latestOffset(start, ReadAllAvailable())
     assert at({0: 4, 1: 2}, {0: 4, 1: 2})["membership"] == reader.latestOffset(start, ReadAllAvailable())["membership"]
+
+
+class Shares:
+    """A second log with two records."""
+
+    def look(self, start: Mapping[str, Any]) -> Look:
+        return Look({0: 2}, {0: 2}, begins={} if "0" in start["membership"] else {0: (0, 0)})
+
+    def planned(self, partitions: Collection[int]) -> None:
+        """Nothing to remember."""
+
+    def facts(self) -> Facts:
+        return Facts({"": 5})
+
+
+def test_news_of_the_second_log_alone_make_a_micro_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the first ones; where there are none the position stays as it was."""
+    reader = CoordinatorLogReader('{"committed_only": false, "known": {}, "share_groups": true}')
+    monkeypatch.setattr(reader, "_bounds", Said(*[Bounds({0: 4}, {0: 4})] * 2))
+    monkeypatch.setattr(reader, "_share_log", Shares())
+    end = reader.latestOffset(at({0: 4}, {0: 4}), ReadAllAvailable())
+
+    assert {"0": 2} == end["share"]["membership"]
+    assert end == reader.latestOffset(end, ReadAllAvailable())
+    plan = reader._share_plan(at({0: 4}, {0: 4}), end)
+    assert plan is not None
+    assert [(0, 0, 2)] == [(of.partition, of.membership, of.membership_end) for of in plan.pieces]
+    assert None is reader._share_plan(end, end)
 
 
 @pytest.mark.parametrize(("of_topic", "expected"), [(0, 1_000), (999, 1_000), (1_001, 1_001)])

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from lab import builders
+from lab.coordinator_events import share_join
+from lab.share_state import share_snapshot, share_snapshot_tombstone
 from streaming.base.persistent_map import GroupMap
 from streaming.board import group_answer
 from streaming.board.board import Board
@@ -19,8 +21,8 @@ from streaming.metrics.exporter import Exporter
 from streaming.monitor.topic_follower import TopicFollower
 from streaming.sinks import topic_format
 from streaming.sinks.groups_topic import MONITOR_EVERY_MS, GroupsTopic
-from tests.streaming.board_rows import Shard
-from tests.streaming.boards import NOW_MS, THEN_MS, classic_group, log_ends, rendered, sample
+from tests.streaming.board_rows import Shard, ShareShard
+from tests.streaming.boards import NOW_MS, THEN_MS, classic_group, log_ends, rendered, sample, shares_read
 
 CLUSTER, TOPIC, EVENTS = "prod", "groups", "events"
 INTERVAL_MS = 2_000
@@ -304,6 +306,36 @@ def test_a_board_made_of_the_topic_is_the_same() -> None:
     assert list(group_answer.views(of.board, NOW_MS)) == list(group_answer.views(board, NOW_MS))
     assert figures(of.board) == figures(board)
     assert board.health.ready()[0]
+
+
+def test_share_partitions_come_along() -> None:
+    """With their lag, as far as the monitor knows it; one that ended is gone."""
+    of, shares = kept(), ShareShard()
+    members = share_join("queue", "m", epoch=2, targets={"m": {"orders": [0, 1]}})
+    shares_read(of.board.ends)
+    of.apply([row for row in Shard().write(*members, timestamp_ms=THEN_MS) if row[1] != "event"])
+    begun = [share_snapshot("queue", "orders", number, start_offset=40 * number) for number in range(2)]
+    of.apply(shares.write(*begun, timestamp_ms=THEN_MS))
+    of.now_ms += INTERVAL_MS
+    of.look()
+    board, following = served(of.topic)
+    assert [100, 60] == [share["lag"] for share in group_answer_of(board, "queue")["share_partitions"]]
+    assert group_answer_of(of.board, "queue") == group_answer_of(board, "queue")
+
+    of.apply(shares.write(share_snapshot_tombstone("queue", "orders", 1), timestamp_ms=THEN_MS))
+    of.board.ends.share_log.see("unreadable")
+    of.now_ms += INTERVAL_MS
+    of.look()
+    while not of.topic.at_first_end:
+        follow(following, of.topic)
+    assert [0] == [share["partition"] for share in group_answer_of(board, "queue")["share_partitions"]]
+    assert "permission READ" in group_answer_of(board, "queue")["lag_left_out"]
+
+
+def group_answer_of(board: Board, name: str) -> dict[str, Any]:
+    found = group_answer.view(board, name, NOW_MS)
+    assert found is not None
+    return found
 
 
 def test_a_group_that_ended_and_began_again_unseen_keeps_nothing() -> None:

@@ -8,11 +8,13 @@ import pytest
 
 from coordinator_model.views import group_view
 from lab import builders
+from lab.coordinator_events import share_join
+from lab.share_state import share_snapshot
 from streaming.board.board import Board, Row
 from streaming.sinks.queue import FILE, Spool, SpoolError
 from streaming.sinks.queue_sink import STATES_AT_ONCE, QueueSink
 from tests.full_disk import no_room_beyond
-from tests.streaming.board_rows import Shard
+from tests.streaming.board_rows import Shard, ShareShard
 from tests.streaming.boards import NOW_MS, THEN_MS, classic_group, log_ends, sample
 
 INTERVAL_MS = 10_000
@@ -76,7 +78,8 @@ def test_a_batch_brings_its_events_and_the_groups_that_changed(tmp_path: Path) -
         state["group"],
         state["time"],
     )
-    assert group_view.group_view(held.state, held.offsets, {}, state["time"]) == state["state"]
+    expected = group_view.group_view(held.state, held.offsets, {}, state["time"])
+    assert {**expected, "share_partitions": []} == state["state"]
 
 
 def test_without_a_reader_of_states_there_are_events_only(tmp_path: Path) -> None:
@@ -107,6 +110,21 @@ def test_commits_alone_are_written_once_an_interval_with_the_newest_offset(tmp_p
     reported.now_ms += INTERVAL_MS
     reported.sink.write_owed()
     assert [] == reported.new()
+
+
+def test_share_partitions_are_written_as_commits_are(tmp_path: Path) -> None:
+    """Once an interval, with the group: they come by themselves, out of another log."""
+    reported, shares = Reported(tmp_path), ShareShard()
+    members = share_join("queue", "m", epoch=2, targets={"m": {"orders": [0]}})
+    reported.apply(Shard().write(*members, timestamp_ms=THEN_MS))
+    reported.new()
+    reported.apply(shares.write(share_snapshot("queue", "orders", 0, start_offset=7), timestamp_ms=THEN_MS))
+    assert [] == reported.new()
+
+    reported.now_ms += INTERVAL_MS
+    reported.sink.write_owed()
+    (state,) = reported.new()
+    assert ("queue", [7]) == (state["group"], [of["start_offset"] for of in state["state"]["share_partitions"]])
 
 
 def test_a_state_is_of_no_earlier_time_than_its_membership(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_groups_are_listed_with_lag(client: AsgiClient) -> None:
     assert {10} == {group["lag"] for group in groups}
     fields = "group type state epoch assignment_epoch protocol protocol_type simple members offsets migration"
     shown = "lag at_least unknown_lags max_lag max_lag_seconds max_lag_seconds_at_least"
-    more = "owner rebalances rebalancing_since duplicates unassigned attention"
+    more = "owner share_partitions rebalances rebalancing_since duplicates unassigned attention"
     assert {*fields.split(), *shown.split(), *more.split()} == groups[0].keys()
 
 
@@ -363,7 +363,7 @@ def test_scripts_put_no_markup_together() -> None:
 
     scripts = [path.read_text("utf-8") for path in streaming.web.routes.PAGE.glob("*.js")]
 
-    assert len(scripts) == 13
+    assert len(scripts) == 14
     for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "srcdoc"):
         assert [] == [script for script in scripts if forbidden in script]
 
