@@ -19,10 +19,10 @@ from coordinator_model.views.share_partitions import ShareFigures
 from streaming.base.persistent_map import GroupMap
 from streaming.end_offsets.store import EndOffsets
 
-SharePlace = tuple[str, int]
+ShareKey = tuple[str, int]
 """(topic id, partition)"""
 
-OfGroup = Mapping[SharePlace, ShareFigures]
+OfGroup = Mapping[ShareKey, ShareFigures]
 
 NO_SHARES: Final[OfGroup] = {}
 
@@ -43,7 +43,7 @@ class SharesDraft:
 
     def __init__(self, shown: SharesShown) -> None:
         self._shown = shown
-        self.changed: dict[str, dict[SharePlace, ShareFigures]] = {}
+        self.changed: dict[str, dict[ShareKey, ShareFigures]] = {}
         self._logs: dict[int, Mapping[str, Any]] = {}
 
     def take(self, partition: int, kind: str, payload: bytes) -> None:
@@ -64,7 +64,7 @@ class SharesDraft:
         groups = self._shown.groups.with_changes({name: of or None for name, of in self.changed.items()})
         return SharesShown(groups, {**self._shown.logs, **self._logs})
 
-    def _of(self, group: str) -> dict[SharePlace, ShareFigures]:
+    def _of(self, group: str) -> dict[ShareKey, ShareFigures]:
         if group not in self.changed:
             self.changed[group] = dict(self._shown.groups.get(group, NO_SHARES))
         return self.changed[group]

@@ -15,9 +15,9 @@ from typing import Final, Literal
 
 from coordinator_model.records.topics import SHARE_STATE_TOPIC
 
-Found = Literal["off", "unknown", "absent", "unreadable", "readable"]
+ShareLogState = Literal["off", "unknown", "absent", "unreadable", "readable"]
 
-_WHY: Final[Mapping[Found, str]] = {
+_WHY: Final[Mapping[ShareLogState, str]] = {
     "off": "share_groups.enabled is false: how far share groups are is not read",
     "unknown": f"{SHARE_STATE_TOPIC} was not looked for yet",
     "absent": f"there is no {SHARE_STATE_TOPIC}: Kafka makes it with the first share group",
@@ -43,14 +43,14 @@ class ShareLogStatus:
     """
 
     def __init__(self) -> None:
-        self.found: Found = "unknown"
+        self.found: ShareLogState = "unknown"
         self.positions: Mapping[int, int] = {}
         self.unread: frozenset[int] = frozenset()
         self._why_not: str | None = None
         self._targets: Mapping[int, int] | None = None
         self._is_read = self._is_foreign = False
 
-    def see(self, found: Found, why_not: str | None = None) -> None:
+    def see(self, found: ShareLogState, why_not: str | None = None) -> None:
         """Take what was seen of the topic, with a reason in place of the usual one."""
         self.found, self._why_not = found, why_not
 

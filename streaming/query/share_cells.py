@@ -40,7 +40,7 @@ class Facts(NamedTuple):
     names: Mapping[str, str] = {}
 
 
-class Said(NamedTuple):
+class CellNotes(NamedTuple):
     """What a cell says beside records, by partition of the second log as JSON has it.
 
     Attributes:
@@ -58,10 +58,10 @@ class Said(NamedTuple):
     looked: Mapping[str, Mapping[str, bool]]
 
 
-NOTHING_SAID: Final = Said({}, {}, {}, {}, {})
+NOTHING_SAID: Final = CellNotes({}, {}, {}, {}, {})
 
 
-def share_cells(rows: pa.Table, keys: Sequence[int], said: Said) -> Iterator[tuple[int, bytes]]:
+def share_cells(rows: pa.Table, keys: Sequence[int], said: CellNotes) -> Iterator[tuple[int, bytes]]:
     """Records of `LOG_LAYOUT` as (key of a bundle, cell): of each bundle of which something is planned."""
     bundles = (rows["partition"].to_numpy() + SHARE_LOG) % len(keys)
     for bundle, key in enumerate(keys):
@@ -78,12 +78,12 @@ def share_cells(rows: pa.Table, keys: Sequence[int], said: Said) -> Iterator[tup
             yield key, _cell(own.slice(at, ROWS_A_CELL), mine if not at else NOTHING_SAID)
 
 
-def _cell(rows: pa.Table, said: Said) -> bytes:
+def _cell(rows: pa.Table, said: CellNotes) -> bytes:
     with_said = rows.select(LOG_LAYOUT.names).replace_schema_metadata({_SAID: json.dumps(said._asdict())})
     return MARK + dumped(with_said, compressed=True)
 
 
-def share_rows(cell: bytes) -> tuple[pa.Table, Said]:
+def share_rows(cell: bytes) -> tuple[pa.Table, CellNotes]:
     """Records of a cell, and what is said."""
     table = loaded(cell[len(MARK) :])
-    return table, Said(**json.loads((table.schema.metadata or {})[_SAID]))
+    return table, CellNotes(**json.loads((table.schema.metadata or {})[_SAID]))

@@ -34,7 +34,7 @@ from streaming.base import gc_tuning
 from streaming.base.batch_rows import Row
 from streaming.query.log_continuity import Note
 from streaming.query.row_codec import packed_output
-from streaming.query.share_cells import NOTHING_SAID, SHARE_LOG, Pruned, Said, share_rows
+from streaming.query.share_cells import NOTHING_SAID, SHARE_LOG, CellNotes, Pruned, share_rows
 from streaming.query.share_looks import of_json
 from streaming.query.state_pipelining import get_many, put_many
 
@@ -156,7 +156,7 @@ class ShareTask:
 class _Run:
     """One partition of the log in one call."""
 
-    def __init__(self, packs: MapState, partition: int, ledger: ShareLedger | None, said: Said) -> None:
+    def __init__(self, packs: MapState, partition: int, ledger: ShareLedger | None, said: CellNotes) -> None:
         self._packs = packs
         self._partition = partition
         self._is_new = ledger is None
@@ -364,8 +364,8 @@ def _id_of(key: bytes | None) -> SharePartitionId | None:
     return SharePartitionId(of.group_id, of.topic_id, of.partition)
 
 
-def _merged(one: Said, other: Said) -> Said:
-    return Said(
+def _merged(one: CellNotes, other: CellNotes) -> CellNotes:
+    return CellNotes(
         {**one.notes, **other.notes},
         {**one.pruned, **other.pruned},
         {**one.ends, **other.ends},

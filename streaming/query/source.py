@@ -74,7 +74,7 @@ from streaming.query.log_continuity import (
 from streaming.query.progress import COMMITS, MEMBERSHIP, SHARE
 from streaming.query.row_codec import LOG_LAYOUT, packed
 from streaming.query.schemas import BUNDLE, PACKED
-from streaming.query.share_cells import Facts, Said, share_cells
+from streaming.query.share_cells import CellNotes, Facts, share_cells
 
 if TYPE_CHECKING:
     from streaming.config.loading import Config
@@ -396,7 +396,7 @@ class CoordinatorLogReader(_SimpleStreamReaderWrapper):
         rows, pruned = _share_readers[known].read(ranges, lost.partitions, lost.batches, may_leave_out=may_leave_out)
         late = late_seconds(looked, began, machine_clock.now())
         notes = {str(of.partition): of.noted(lost, late, float("inf")) for of in plan.pieces}
-        said = Said(
+        said = CellNotes(
             notes={name: note for name, note in notes.items() if note is not None},
             pruned={str(partition): of for partition, of in pruned.items()},
             ends={str(of.partition): of.membership_end for of in plan.pieces},

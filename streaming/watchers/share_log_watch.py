@@ -13,7 +13,7 @@ from streaming.base.logging_setup import get_logger
 from streaming.base.outage import Outage
 from streaming.base.threads import Repeating
 from streaming.board.board import SHARE_LOG, Board
-from streaming.end_offsets.share_log import Found
+from streaming.end_offsets.share_log import ShareLogState
 from streaming.kafka.share_log import look_for
 
 CHECK_EVERY_SECONDS: Final = 1.0
@@ -81,7 +81,7 @@ class ShareLogWatch:
         return known if topic is not None and len(known) == topic.partitions else {}
 
 
-def seen(is_there: bool, is_readable: bool) -> Found:
+def seen(is_there: bool, is_readable: bool) -> ShareLogState:
     """What was seen of the topic, in a word."""
     return "readable" if is_readable else "unreadable" if is_there else "absent"
 

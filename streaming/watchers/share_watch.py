@@ -4,7 +4,7 @@ What became done in windows of five minutes stands with each partition of the sh
 many: here they are seen together (`coordinator_model.rules.share_redelivery`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from coordinator_model.clocked.share_stalls import SharePlace, ShareStalls
@@ -18,12 +18,10 @@ from streaming.board.board_group import BoardGroup
 from streaming.board.lag_columns import Lags
 from streaming.board.share_partitions import ShareLag
 from streaming.end_offsets.store import EndOffsets
-from streaming.watchers.overdue_watch import reported_event
+from streaming.watchers.overdue_watch import Publish, reported_event
 
 LATE_MS: Final = 30_000
 """How long after a window is over its last records may be read."""
-
-Publish = Callable[[Sequence[Mapping[str, Any]]], object]
 
 
 class ShareWatch:

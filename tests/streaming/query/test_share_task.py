@@ -19,7 +19,7 @@ from streaming.query.log_continuity import Note
 from streaming.query.processor import CoordinatorShards
 from streaming.query.row_codec import LOG_LAYOUT, packed, unpacked_output
 from streaming.query.schemas import PACKS_STATE
-from streaming.query.share_cells import MARK, SHARE_LOG, Pruned, Said, share_cells
+from streaming.query.share_cells import MARK, SHARE_LOG, CellNotes, Pruned, share_cells
 from streaming.query.share_task import stored_share_rows
 
 KEY: Final = 7
@@ -54,7 +54,7 @@ class ShareShard:
         columns = zip(*cells, strict=True) if cells else [()] * len(LOG_LAYOUT)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, LOG_LAYOUT, strict=True)]
         name = str(PARTITION)
-        said = Said(
+        said = CellNotes(
             {} if note is None else {name: note},
             {} if pruned is None else {name: pruned},
             {name: self._end},
@@ -313,7 +313,7 @@ def test_each_cell_says_what_is_of_its_own_bundle(bundles: int) -> None:
     rows = pa.Table.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, LOG_LAYOUT, strict=True)], schema=LOG_LAYOUT
     )
-    found = [*share_cells(rows, range(bundles), Said({}, {}, {str(of): 1 for of in range(6)}, {}, {}))]
+    found = [*share_cells(rows, range(bundles), CellNotes({}, {}, {str(of): 1 for of in range(6)}, {}, {}))]
 
     assert list(range(bundles)) == [key for key, _ in found]
     assert all(cell.startswith(MARK) for _, cell in found)
