@@ -49,12 +49,27 @@ ON_ITS_OWN: Final = "each instance id has one process, which is bounced once, un
 ALL_ARE_BACK: Final = "every member of the demo's rolls comes back"
 NOT_EXPECTED: Final = "nothing is expected of the demo's groups"
 HISTOGRAM_OFF: Final = "metrics.rebalance_histogram is off by default"
+NO_QUEUE: Final = "the demo has no share group"
 CLEAN: Final = "what is upgraded in the demo is carried over as it was"
 
 # Where it stands → why the demo has no answer. One that is answered has to go from here.
 UNANSWERED: Final[dict[str, str]] = {
     "Group: Duration of rebalances A": HISTOGRAM_OFF,
     "Group: Duration of rebalances B": HISTOGRAM_OFF,
+    "Group: Given up A": NO_QUEUE,
+    "Group: Given up B": NO_QUEUE,
+    "Group: Delivered again A": NO_QUEUE,
+    "Group: Delivered again B": NO_QUEUE,
+    "Group: First offset not done A": NO_QUEUE,
+    "Group: Share partitions A": NO_QUEUE,
+    "Group: Share partitions C": NO_QUEUE,
+    "Group: Share partitions D": NO_QUEUE,
+    "Group: Delivered again, all partitions A": NO_QUEUE,
+    "Group: First offset not done, the longest A": NO_QUEUE,
+    "Rules: KafkaGroupShareStalled share_group_stalled": NO_QUEUE,
+    "Monitor health: Groups E": NO_QUEUE,
+    "Rules: KafkaGroupShareStalled share_stalls": NO_QUEUE,
+    "Rules: KafkaGroupShareRecordsGivenUp share_given_up": NO_QUEUE,
     "Rolling upgrade: In the way A": "no member blocks an upgrade",
     "Rolling upgrade: Left over B": "a downgrade by a broker of today leaves nothing",
     "Monitor health: Open transactions A": NO_TRANSACTION,

@@ -33,19 +33,20 @@ Path(sys.argv[1], "written").touch()
 print(json.dumps([outcome.starts, outcome.said]))
 """
 
-# All that is mounted is read-only, but for a /tmp that is new, and a state directory, which may be below the old one.
+# All that is mounted is read-only, but for a /tmp that is new, and a state directory; it may be below the old one, as
+# the checkout may be.
 READ_ONLY = """
 set -e
 mount --make-rprivate /
-exec 8<"$1"; config=$(cat "$2")
+exec 8<"$1" 9<"$3"; config=$(cat "$2")
 mount -t tmpfs -o mode=1777 tmpfs /tmp
-mkdir -p "$1"; mount -c --bind /proc/self/fd/8 "$1"; exec 8<&-
+mkdir -p "$1" "$3"; mount -c --bind /proc/self/fd/8 "$1"; mount -c --bind /proc/self/fd/9 "$3"; exec 8<&- 9<&-
 printf %s "$config" >"$2"
 while read -r _ _ _ _ at _; do
     case $at in /tmp | "$1" | /proc* | /sys* | /dev*) ;; *) mount -o remount,bind,ro "$at" || true ;; esac
 done </proc/self/mountinfo
 if touch /written 2>/dev/null; then exit 99; fi
-shift 2
+shift 3
 exec "$@"
 """
 
@@ -54,7 +55,17 @@ class AsSomebody(MonitorProcess):
     """`group-monitor run` as a user without an entry, where it may write to `state.dir` and /tmp alone."""
 
     def __init__(self, directory: Path, servers: str, state: Path) -> None:
-        confined = ("unshare", "--mount", "bash", "-c", READ_ONLY, "bash", str(state), str(directory / "monitor.yaml"))
+        confined = (
+            "unshare",
+            "--mount",
+            "bash",
+            "-c",
+            READ_ONLY,
+            "bash",
+            str(state),
+            str(directory / "monitor.yaml"),
+            str(ROOT),
+        )
         self.program = (*confined, *AS_SOMEBODY, sys.executable, "-P", "-m", "streaming")
         super().__init__(directory, servers, state=state, cwd=Path("/"), environment={"TMPDIR": "/tmp"})  # noqa: S108 - a new one
 

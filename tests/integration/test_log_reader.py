@@ -266,6 +266,7 @@ def reader_of(log: Log, topic: str, **settings: Any) -> CoordinatorLogReader:
         "timeout_seconds": _SECONDS,
         "committed_only": False,
         "max_record_bytes": 2**26,
+        "share_groups": False,
         "processes": 2,
         "keys": [7],
         "known": Known()._asdict(),
