@@ -12,13 +12,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyspark
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -199,10 +198,7 @@ def rehearse(spark: SparkSession, checkpoint: str) -> None:
         until = time.monotonic() + _BATCH_SECONDS
         while seen.batches < _BATCHES and query.isActive and time.monotonic() < until:
             time.sleep(0.1)
-        while query.isActive and time.monotonic() < until:
-            # In the middle of a micro-batch that may take longer than Spark waits for it.
-            with suppress(PySparkException, Py4JError):
-                query.stop()
+        query.stop()
         if seen.batches < _BATCHES:
             reason = query.exception() or TimeoutError(f"no batch ended within {_BATCH_SECONDS:g} s")
             raise CannotTellError(f"class archive: Spark did not get on ({first_line(reason)})")

@@ -65,13 +65,15 @@ class SecuredBroker:
         classes = directory / "classes"
         compile_java(Path(__file__).with_name("MskSignatures.java"), into=classes)
         self.broker = EmbeddedBroker(directory / "broker", offsets_partitions=4, also=[classes])
-        ports = _free_ports(len(_TLS_LISTENERS))
+        # Two more than are needed: those of the broker itself are free as well, until it starts.
+        listening = self.broker._properties["listeners"]
+        wanted = len(_TLS_LISTENERS) + 1
+        port, *ports = [of for of in _free_ports(wanted + 2) if f":{of}" not in listening][:wanted]
         self.servers = {name: f"{HOST}:{port}" for name, port in zip(_TLS_LISTENERS, ports, strict=True)}
         self.open_servers = self.broker.bootstrap_servers
         self.client_files = self.authority.issue("client", "client.test", common_name=USER)
         self.stranger_files = self.stranger.issue("stranger-client", "client.test", common_name=USER)
         self._stack = ExitStack()
-        (port,) = _free_ports(1)
         self.third_host = (THIRD_HOST, port)
         advertised = {**self.servers, "AWAY": f"{THIRD_HOST}:{port}"}
         for name, servers in (("listeners", self.servers), ("advertised.listeners", advertised)):

@@ -261,7 +261,6 @@ def test_state_of_the_release_before_is_gone_on_from(spark: SparkSession, tmp_pa
     for noted in (checkpoint / "sources" / "0").glob("[0-9]*"):
         noted.write_text(re.sub(r"file:[^\"]*/", f"file://{source}/", noted.read_text("utf-8")), "utf-8")
         noted.with_name(f".{noted.name}.crc").unlink()
-    spark.conf.set("spark.sql.shuffle.partitions", 1)
     quarter = len(rows) // 4
     for number in range(4):
         batch = pa.Table.from_batches([packed([log_rows(rows[number * quarter :][:quarter])], [7])])
@@ -273,7 +272,6 @@ def test_state_of_the_release_before_is_gone_on_from(spark: SparkSession, tmp_pa
             _put_out(spark, source, checkpoint)
         if number > 1:
             assert _held(spark, of_ours) == _held(spark, checkpoint)
-    spark.conf.unset("spark.sql.shuffle.partitions")
 
 
 def _held(spark: SparkSession, checkpoint: Path) -> tuple[dict[Any, GroupState], dict[Any, OffsetBucket], set[Any]]:
